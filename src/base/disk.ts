@@ -12,6 +12,11 @@ export interface Disk {
   replace(path: string, content: Uint8Array | string, mode?: number): void;
   /** Opens (creates, mode 0600) a file to append to. The directory entry is durable when it returns. */
   openAppend(path: string): AppendFile;
+  /**
+   * Makes durable what a file or the names in a directory show now: a process that was killed may have left changes that
+   * nobody synced. Works on a read-only file system. Throws ENOENT if it is absent.
+   */
+  sync(path: string): void;
   /** Creates the directory and its missing parents, durably. Mode 0700 unless told. */
   ensureDirectory(path: string, mode?: number): void;
   /** Renames durably: both parent directories are synced. Throws if `to` is a non-empty directory. */

@@ -1,3 +1,5 @@
+/** @pure file: errors of our own, and how they are printed. */
+
 /**
  * An expected failure: it says what was tried and with which values; `hint` says what helps. The cause stays in `cause`
  * and is printed once, at the edge, by {@link describeError}.

@@ -38,14 +38,14 @@ export const realDisk: Disk = {
       rmSync(temporary, { force: true });
       throw error;
     }
-    syncDirectory(dirname(path));
+    syncPath(dirname(path));
   },
 
   openAppend(path) {
     const fd = openSync(path, 'a', 0o600);
     try {
       fsyncSync(fd);
-      syncDirectory(dirname(path));
+      syncPath(dirname(path));
       return new RealAppendFile(fd, fstatSync(fd).size);
     } catch (error) {
       closeSync(fd);
@@ -53,23 +53,25 @@ export const realDisk: Disk = {
     }
   },
 
+  sync: syncPath,
+
   ensureDirectory(path, mode = 0o700) {
     const firstMade = mkdirSync(path, { recursive: true, mode });
     if (firstMade === undefined) return;
     // Each directory that was made, and the parent that now names the first of them, must survive a power cut.
-    for (let made = path; made.length >= firstMade.length; made = dirname(made)) syncDirectory(made);
-    syncDirectory(dirname(firstMade));
+    for (let made = path; made.length >= firstMade.length; made = dirname(made)) syncPath(made);
+    syncPath(dirname(firstMade));
   },
 
   rename(from, to) {
     renameSync(from, to);
-    syncDirectory(dirname(to));
-    if (dirname(from) !== dirname(to)) syncDirectory(dirname(from));
+    syncPath(dirname(to));
+    if (dirname(from) !== dirname(to)) syncPath(dirname(from));
   },
 
   remove(path) {
     rmSync(path, { force: true });
-    unlessAbsent(() => syncDirectory(dirname(path)));
+    unlessAbsent(() => syncPath(dirname(path)));
   },
 
   list: (path) => unlessAbsent(() => readdirSync(path).sort()),
@@ -106,8 +108,8 @@ class RealAppendFile implements AppendFile {
   }
 }
 
-/** Makes the names in a directory durable. */
-function syncDirectory(path: string): void {
+/** Makes the content of a file, or the names in a directory, durable. */
+function syncPath(path: string): void {
   const fd = openSync(path, 'r');
   try {
     fsyncSync(fd);

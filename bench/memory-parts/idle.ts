@@ -1,0 +1,3 @@
+/** Bare Node that does nothing: what every other figure is compared with. */
+console.log('ready');
+process.stdin.resume();

@@ -1,0 +1,58 @@
+import { type Clock, timestamp } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import type { Reports } from './reports.ts';
+
+/** One thing that a person should look at. */
+export interface Alarm {
+  readonly alarm: string;
+  readonly detail: string;
+  readonly since: string;
+}
+
+/**
+ * Alarms that are raised now. Each is reported when it is raised and when it is cleared, not in between; what the outbox
+ * refuses is reported as soon as it takes something again.
+ */
+export class Alarms {
+  readonly #reports: Reports;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #raised = new Map<string, Alarm>();
+  /** Of which upstream knows that they are raised. */
+  readonly #told = new Set<string>();
+
+  constructor(options: { readonly reports: Reports; readonly clock: Clock; readonly log: Log }) {
+    this.#reports = options.reports;
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  all(): readonly Alarm[] {
+    return [...this.#raised.values()];
+  }
+
+  /** Raises or clears `alarm`; known at once, reported by {@link tell}. */
+  set(alarm: string, detail: string | undefined): void {
+    const before = this.#raised.get(alarm);
+    if (detail === undefined) {
+      this.#raised.delete(alarm);
+      return;
+    }
+    if (before === undefined) this.#log.warn({ alarm, detail }, 'alarm');
+    this.#raised.set(alarm, { alarm, detail, since: before?.since ?? timestamp(this.#clock) });
+  }
+
+  /** Reports what was raised or cleared since. Throws what the outbox throws; then it is tried again in the next turn. */
+  tell(): void {
+    for (const alarm of this.#told) {
+      if (this.#raised.has(alarm)) continue;
+      this.#reports.report({ kind: 'alarm.cleared', alarm });
+      this.#told.delete(alarm);
+    }
+    for (const { alarm, detail } of this.#raised.values()) {
+      if (this.#told.has(alarm)) continue;
+      this.#reports.report({ kind: 'alarm.raised', alarm, detail });
+      this.#told.add(alarm);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+/** @pure file: every blocker in words, with its remedy. */
+
+import { formatId } from '../etcd/member.ts';
+import type { Blocker } from './step.ts';
+
+/** A blocker as an operator reads it. */
+export interface BlockerText {
+  readonly because: string;
+  readonly hint: string;
+}
+
+/** @pure What stands in the way, and what helps. */
+export function describeBlocker(by: Blocker): BlockerText {
+  switch (by.kind) {
+    case 'superviseOnly':
+      return {
+        because: `the agent's own records cannot be trusted (${by.because}); etcd is run, membership is not touched`,
+        hint:
+          by.lost === true
+            ? 'Mount or restore the state directory and start the agent anew. If it is gone for good, `etcd-node-agent adopt` writes the records anew.'
+            : 'See docs/runbook.md, "state that cannot be read".',
+      };
+    case 'volumeMissing':
+      return {
+        because: `the data volume is not at ${by.path}: its marker is not there`,
+        hint: 'Mount the volume; the agent looks every second. If it is lost for good, see docs/runbook.md, "the data volume is missing".',
+      };
+    case 'volumeUnknown':
+      return { because: by.because, hint: 'See docs/runbook.md, "state that cannot be read".' };
+    case 'stoppedByOperator':
+      return {
+        because: `etcd was stopped and stays stopped: ${by.because}`,
+        hint: '`etcd-node-agent start` starts it again.',
+      };
+    case 'intentUnknown':
+      return {
+        because: `whether etcd is to run cannot be read: ${by.because}`,
+        hint: '`etcd-node-agent start` or `stop` writes it anew.',
+      };
+    case 'held':
+      return { because: `etcd is not started again (${by.class}): ${by.because}`, hint: holdHint(by.until) };
+    case 'removedByOthers':
+      return {
+        because: `member ${by.memberId === undefined ? '' : `${formatId(by.memberId)} `}of this node was removed from its cluster`,
+        hint: 'Nothing is to be done. To make the node a member again, give it the role anew, with a new grantId.',
+      };
+    case 'removalUnconfirmed':
+      return {
+        because: `somebody says that this member was removed, and it is not proven: ${by.because}`,
+        hint: 'The agent asks again by itself. If you know: `etcd-node-agent confirm-removed ID` or `reject-removal ID`. See docs/runbook.md, "a removal that cannot be confirmed".',
+      };
+    case 'dataNotOurs':
+      return {
+        because: `the data directory holds member ${formatId(by.memberId)} of cluster ${formatId(by.clusterId)}, which this agent has not recorded as its own`,
+        hint: '`etcd-node-agent adopt --dry-run` shows what it is, `adopt` takes it over. To start fresh, move it away.',
+      };
+    case 'dataOfAnotherMember':
+      return {
+        because: `the data directory holds member ${formatId(by.memberId)} of cluster ${formatId(by.clusterId)}, and this node is another member`,
+        hint: 'It is not started and not touched. See docs/runbook.md, "data of another member".',
+      };
+    case 'dataBroken':
+      return {
+        because: `the data directory cannot be used: ${by.because}`,
+        hint: 'It is kept as it is. Move it away, or restore it.',
+      };
+    case 'dataUnknown':
+      return {
+        because: `the data directory cannot be read: ${by.because}`,
+        hint: 'Repair its permissions or the file system; unreadable is not empty.',
+      };
+    case 'diskLost':
+      return {
+        because: `member ${formatId(by.memberId)} ran on this node and its data is gone; an id without memory must not vote`,
+        hint: 'See docs/runbook.md, "a lost disk": put the right disk back, or remove the member and join anew.',
+      };
+    case 'processUnknown':
+      return { because: by.because, hint: 'Nothing is started or signalled until it is clear whose process this is.' };
+    case 'preflight':
+      return { because: by.problems.join('; '), hint: by.hint };
+    case 'roleUnknown':
+      return {
+        because: `the role of this node is unknown: ${by.because}`,
+        hint: 'Write the role document, or run `found` or `adopt`.',
+      };
+    case 'notAMember':
+      return {
+        because: 'the role asks for a consensus member, and this node is none',
+        hint: 'Found a cluster (`etcd-node-agent found`) or take over existing data (`adopt`).',
+      };
+    case 'leaveNotSupported':
+      return {
+        because: 'the role takes the membership away, and this version cannot leave by itself',
+        hint: 'Remove the member with etcdctl on another member; the agent sees it, archives the data and reports it.',
+      };
+  }
+}
+
+function holdHint(until: string): string {
+  switch (until) {
+    case 'operator':
+      return 'Find the cause (`etcd-node-agent logs`), then `etcd-node-agent start`. See docs/exit-classes.md.';
+    case 'configChange':
+      return 'It is tried again as soon as the configuration or one of the files it names changes.';
+    case 'versionChange':
+      return 'It is tried again as soon as the configuration names another etcd, or its binary changes.';
+    default:
+      return `It waits for: ${until}. See docs/exit-classes.md.`;
+  }
+}

@@ -1,0 +1,367 @@
+import type { Clock } from '../base/clock.ts';
+import type { DataDir, DataOfMember } from '../etcd/data-dir.ts';
+import type { Evidence } from '../etcd/evidence.ts';
+import { classifyExit, type EndOfEtcd, type ExitVerdict } from '../etcd/exit.ts';
+import type { EtcdExit } from '../etcd/exit-reasons.ts';
+import type { Ends } from './ends.ts';
+import type { ClusterFounding } from './founder.ts';
+import type { Host } from './host.ts';
+import type { Layout } from './layout.ts';
+import type { LifeWatch } from './life-watch.ts';
+import type { Membership } from './membership.ts';
+import type {
+  DataSeen,
+  FoundingPhase,
+  Observed,
+  PeersSeen,
+  ProcessSeen,
+  RoleSeen,
+  RunIntent,
+  StartPermission,
+  StartProblem,
+} from './observed.ts';
+import type { Peers } from './peers.ts';
+import type { ChildEnd, ChildPort, ChildView } from './ports.ts';
+import type { RemovalMoment, RemovalWatch } from './removal.ts';
+import type { Holder } from './start-order.ts';
+import type { AgentState } from './state/agent-state.ts';
+import type { IdentityRecord } from './state/schemas.ts';
+import type { DataVolume } from './volume.ts';
+
+/** Who can be asked is asked at this pace while a removal is in question. Unit: ms. */
+const askAgainMs = 250;
+/** And at this one once it stays unconfirmed, or while etcd does not become ready. Unit: ms. */
+const askSlowlyMs = 2_000;
+/**
+ * And at this one where a removal would not be heard of otherwise: while etcd is down for another reason (held, stopped),
+ * or runs and is cut off from the others. Unit: ms.
+ */
+const askRarelyMs = 60_000;
+/** How long the end of etcd may stay unjudged while the peers are asked whether it was removed. Unit: ms. */
+const judgeWithinMs = 3_000;
+/** Deadline of one asking before a start, and while a removal is in question. Unit: ms. */
+const peersWithinMs = 2_000;
+/** Answers older than this do not allow a start. Unit: ms. */
+const freshAnswersMs = 5_000;
+/** What lies in the data directory is looked at again after this. Unit: ms. */
+const dataSeenForMs = 5_000;
+
+export interface ObserverOptions {
+  readonly child: ChildPort;
+  readonly watch: LifeWatch;
+  readonly ends: Ends;
+  readonly peers: Peers;
+  readonly removal: RemovalWatch;
+  readonly membership: Membership;
+  readonly founding: ClusterFounding;
+  readonly state: AgentState;
+  readonly volume: DataVolume;
+  readonly layout: Layout;
+  /** Reads what lies in the data directory; never throws. */
+  readonly inspectData: () => Promise<DataDir>;
+  readonly host: Host;
+  readonly clock: Clock;
+  readonly role: () => RoleSeen;
+  /** What etcd would be started with now, as one comparable text, and what stands in the way. */
+  readonly preflight: () => { readonly startingWith: string; readonly problems: readonly StartProblem[] };
+  readonly isStuck: () => boolean;
+  /** Enough liveness probes were missed in a row: whether the others make progress without us is asked. */
+  readonly isUnresponsive: () => boolean;
+  readonly portHolder: (port: number) => Holder | undefined;
+}
+
+/** Asks process, disk and cluster, and says what is known. Judges ends of etcd on the way. */
+export class Observer {
+  readonly #options: ObserverOptions;
+  /** `life`, `down`: the newest life when it was looked at, and whether that was over. */
+  #data: { readonly seen: DataSeen; readonly atMs: number; readonly life: number; readonly down: boolean } | undefined;
+  /** When the newest end was first seen. Monotonic, ms. */
+  #endSeen: { readonly life: number; readonly atMs: number } | undefined;
+
+  /** The kernel's count of such kills when the living life was first seen. */
+  #oomBefore: number | undefined;
+  #oomLife = 0;
+
+  constructor(options: ObserverOptions) {
+    this.#options = options;
+  }
+
+  async observe(): Promise<Observed> {
+    const { state, volume, removal, role, preflight } = this.#options;
+    await this.#askPeersIfDue();
+    const { view, data } = await this.#viewAndData();
+    // From here on nothing is awaited: a plan that is asked for beside a turn must not judge the same end again.
+    if (view.phase !== 'down' && view.life !== this.#oomLife) {
+      this.#oomLife = view.life;
+      this.#oomBefore = this.#options.host.oomKills();
+    }
+    const identity = state.knownIdentity();
+    const unjudged = this.#unjudgedEnd(view);
+    if (unjudged !== undefined) this.#judge(unjudged, view, identity);
+    else this.#judgeAgain(view, identity);
+    const intent = this.#intent();
+    const ready = preflight();
+    return {
+      supervision: state.supervision(),
+      volume: volume.look(),
+      intent,
+      paused: this.#paused(),
+      founding: this.#foundingPhase(),
+      identity,
+      data,
+      process: this.#process(view),
+      removal: removal.look(this.#moment(view, identity)),
+      peers: this.#peersSeen(identity),
+      start: this.#permission(view, ready.startingWith, intent),
+      preflight: view.phase === 'down' ? ready.problems : [],
+      role: role(),
+    };
+  }
+
+  /** What lies in the data directory; looked at only while nothing runs on it. */
+  async lookAtData(fresh = false): Promise<DataSeen> {
+    const now = this.#options.clock.monotonicMs();
+    const known = this.#data;
+    const { phase, life } = this.#options.child.view();
+    const down = phase === 'down';
+    // What was seen of an etcd that ran says nothing about what it has left.
+    const holds = down ? known?.down === true && known.life === life && now - known.atMs < dataSeenForMs : true;
+    if (known !== undefined && !fresh && holds) return known.seen;
+    const seen = this.#dataSeen(await this.#options.inspectData());
+    this.#data = { seen, atMs: now, life, down };
+    return seen;
+  }
+
+  /** The process as it is now, with what lies in the data directory; that of an etcd that is down was looked at after its end. */
+  async #viewAndData(): Promise<{ readonly view: ChildView; readonly data: DataSeen }> {
+    for (;;) {
+      const data = await this.lookAtData();
+      const view = this.#options.child.view();
+      const looked = this.#data;
+      if (view.phase !== 'down' || (looked?.down === true && looked.life === view.life)) return { view, data };
+    }
+  }
+
+  /** Something was done to the data directory. */
+  forgetData(): void {
+    this.#data = undefined;
+  }
+
+  /** How soon the next look is due, beside whatever wakes the agent. Unit: ms; undefined: the idle turn is enough. */
+  nextLookMs(): number | undefined {
+    const { child, removal, state, peers, clock, membership } = this.#options;
+    const view = child.view();
+    const identity = state.knownIdentity();
+    if (identity === undefined) return undefined;
+    if (this.#unjudgedEnd(view) !== undefined) return askAgainMs;
+    const unresponsive = view.phase === 'ready' && this.#options.isUnresponsive();
+    if (view.phase === 'ready' && !unresponsive) return Math.max(100, membership.dueMs - clock.monotonicMs());
+    const inQuestion =
+      unresponsive || view.phase === 'starting' || (view.phase === 'down' && removal.latest === 'suspected');
+    const askedAt = peers.latest?.askedAtMs ?? 0;
+    return inQuestion ? Math.max(100, askedAt + askSlowlyMs - clock.monotonicMs()) : undefined;
+  }
+
+  /** An end that has no verdict yet. */
+  #unjudgedEnd(view: ChildView): ChildEnd | undefined {
+    const end = view.end;
+    if (view.phase !== 'down' || end === undefined || end.life <= (this.#options.ends.last?.life ?? 0))
+      return undefined;
+    if (this.#endSeen?.life !== end.life) this.#endSeen = { life: end.life, atMs: this.#options.clock.monotonicMs() };
+    return end;
+  }
+
+  async #askPeersIfDue(): Promise<void> {
+    const { child, state, peers } = this.#options;
+    const identity = state.knownIdentity();
+    if (identity === undefined || isOnlyVoter(identity)) return;
+    if (this.#shouldAskPeers(child.view())) await peers.ask(identity, peersWithinMs);
+  }
+
+  #shouldAskPeers(view: ChildView): boolean {
+    const { peers, clock, removal, watch, membership } = this.#options;
+    const sinceMs = clock.monotonicMs() - (peers.latest?.askedAtMs ?? Number.NEGATIVE_INFINITY);
+    const unjudged = this.#unjudgedEnd(view);
+    if (unjudged !== undefined) return speaksOfRemoval(unjudged, watch.evidence) && sinceMs >= askAgainMs;
+    if (view.phase === 'starting' || (view.phase === 'ready' && this.#options.isUnresponsive()))
+      return sinceMs >= askSlowlyMs;
+    const mayMissIt = view.phase === 'down' || (view.phase === 'ready' && membership.silent);
+    if (!mayMissIt || removal.latest === 'proven') return false;
+    return sinceMs >= (removal.latest === 'suspected' ? askSlowlyMs : askRarelyMs);
+  }
+
+  #judge(end: ChildEnd, view: ChildView, identity: IdentityRecord | undefined): void {
+    const { ends, watch, peers, clock, preflight } = this.#options;
+    watch.end(end.life);
+    const verdict = this.#named(classifyExit(this.#endOfEtcd(end, identity)));
+    const waitedMs = clock.monotonicMs() - (this.#endSeen?.atMs ?? 0);
+    // Right after a removal of the leader nobody can give a list that counts: there is a moment to ask again.
+    if (verdict.class === 'removalUnconfirmed' && waitedMs < judgeWithinMs && (peers.latest?.others ?? 0) > 0) return;
+    ends.settle(end, verdict, view, preflight().startingWith);
+    peers.forget();
+  }
+
+  /** A suspected removal that the peers have proven or refuted since. */
+  #judgeAgain(view: ChildView, identity: IdentityRecord | undefined): void {
+    const { ends, removal } = this.#options;
+    if (view.phase !== 'down' || view.end === undefined || ends.last?.class !== 'removalUnconfirmed') return;
+    const proof = removal.proof(this.#moment(view, identity));
+    if (proof.kind === 'proven') ends.reclassify({ class: 'removed', because: proof.evidence.join('; ') });
+  }
+
+  /** Whoever has the port is named, and left alone. */
+  #named(verdict: ExitVerdict): ExitVerdict {
+    if (verdict.class !== 'portInUse') return verdict;
+    const port = Number(/:(\d{1,5}): bind/.exec(verdict.because)?.[1]);
+    const holder = Number.isInteger(port) ? this.#options.portHolder(port) : undefined;
+    const whose =
+      holder === undefined
+        ? 'no process that listens there is seen from here'
+        : `port ${port} is held by process ${holder.pid} (${holder.command})`;
+    return { ...verdict, because: `${verdict.because}; ${whose}` };
+  }
+
+  /** An end that an earlier agent saw and could not write down; `evidence` is what the log of that life says. */
+  judgeEarlier(end: ChildEnd, evidence: Evidence, startedAtMs: number | undefined): void {
+    const { ends, state } = this.#options;
+    ends.settleEarlier(end, classifyExit(this.#endOfEtcd(end, state.knownIdentity(), evidence)), startedAtMs);
+  }
+
+  #endOfEtcd(end: ChildEnd, identity: IdentityRecord | undefined, evidence = this.#options.watch.evidence): EndOfEtcd {
+    const { host, layout, peers } = this.#options;
+    return {
+      exit: etcdExit(end),
+      evidence,
+      asked: end.asked,
+      host: { freeBytes: host.freeBytes(layout.dataDir), oomKills: this.#oomKills() },
+      lists: peers.latest?.lists ?? [],
+      lastKnownVoters: identity?.lastVoters.map((voter) => voter.id) ?? [],
+      ownId: identity?.memberId,
+      clusterId: identity?.clusterId,
+      ownRemovalJournalled: false,
+    };
+  }
+
+  /** How many processes the kernel killed for memory since this life was first seen. */
+  #oomKills(): number | undefined {
+    const now = this.#options.host.oomKills();
+    return now === undefined || this.#oomBefore === undefined ? undefined : now - this.#oomBefore;
+  }
+
+  #moment(view: ChildView, identity: IdentityRecord | undefined): RemovalMoment {
+    const { watch, ends } = this.#options;
+    return {
+      identity,
+      evidence: watch.evidence,
+      processUp: view.phase !== 'down' && view.phase !== 'unknown',
+      life: view.life,
+      unconfirmedEnd: ends.last?.class === 'removalUnconfirmed',
+    };
+  }
+
+  #process(view: ChildView): ProcessSeen {
+    switch (view.phase) {
+      case 'down':
+        return { kind: 'down' };
+      case 'unknown':
+        return { kind: 'unknown', because: view.because };
+      default:
+        return { kind: 'up', phase: view.phase, life: view.life, ill: this.#ill(view) };
+    }
+  }
+
+  #ill(view: ChildView): '' | 'stuck' | 'dataLocked' {
+    if (view.phase === 'starting' && this.#options.watch.evidence.dbLocked) return 'dataLocked';
+    return (view.phase === 'starting' || view.phase === 'ready') && this.#options.isStuck() ? 'stuck' : '';
+  }
+
+  #permission(view: ChildView, startingWith: string, intent: RunIntent): StartPermission {
+    if (this.#unjudgedEnd(view) !== undefined) {
+      return { kind: 'later', inMs: askAgainMs, because: 'the other members are asked how etcd ended' };
+    }
+    return this.#options.ends.permission(startingWith, intent.kind === 'held');
+  }
+
+  #peersSeen(identity: IdentityRecord | undefined): PeersSeen {
+    const { peers, clock } = this.#options;
+    if (identity === undefined || isOnlyVoter(identity)) return { kind: 'nobody' };
+    const latest = peers.latest;
+    if (latest === undefined || clock.monotonicMs() - latest.askedAtMs > freshAnswersMs) return { kind: 'notAsked' };
+    return { kind: 'asked', lists: latest.lists, silent: latest.silent };
+  }
+
+  #intent(): RunIntent {
+    const reading = this.#options.state.runIntent();
+    if (reading.kind === 'ok') return { kind: reading.value.intent, because: reading.value.because };
+    if (reading.kind === 'absent') return { kind: 'run', because: '' };
+    // It is not known whether etcd may run: one that runs goes on, one that is down is not started.
+    return { kind: 'unknown', because: reading.because };
+  }
+
+  #paused(): boolean {
+    const reading = this.#options.state.pause.read();
+    return reading.kind === 'ok' && Date.parse(reading.value.until) > this.#options.clock.wallMs();
+  }
+
+  #foundingPhase(): FoundingPhase {
+    const reading = this.#options.state.founding.read();
+    // Unreadable is not "never": whatever it was, it is over for this agent (supervision says so besides).
+    if (reading.kind === 'absent') return 'none';
+    return reading.kind === 'ok' ? reading.value.state : 'done';
+  }
+
+  #dataSeen(found: DataDir): DataSeen {
+    const { founding } = this.#options;
+    const begun = this.#foundingPhase() === 'started';
+    switch (found.kind) {
+      case 'absent':
+        return found;
+      case 'empty':
+        return founding.carriesMark() ? { kind: 'prepared' } : { kind: 'empty' };
+      case 'noWal':
+        // etcd was ended before its first record: nothing was acknowledged, the founding goes on.
+        if (begun && !found.hasSnapshots && founding.carriesMark()) return { kind: 'prepared' };
+        return { kind: 'logLost', because: 'there are files of etcd, but no write-ahead log' };
+      case 'member':
+        if (begun && wroteNothing(found) && founding.carriesMark()) return { kind: 'emptyLog' };
+        return { kind: 'member', clusterId: found.clusterId, memberId: found.memberId };
+      case 'broken':
+        return { kind: 'broken', because: found.why };
+      case 'unreadable':
+        return { kind: 'unknown', because: found.why };
+      case 'notADirectory':
+        return { kind: 'unknown', because: 'it is not a directory' };
+    }
+  }
+}
+
+/** Nobody else had a vote when the list was last read: there is nobody to ask. */
+function isOnlyVoter({ memberId, lastVoters }: IdentityRecord): boolean {
+  return lastVoters.every((voter) => voter.id === memberId);
+}
+
+/** Whether an end looks as if the member had been removed, so that the others are worth asking. */
+function speaksOfRemoval(end: ChildEnd, evidence: Evidence): boolean {
+  if (evidence.ownRemoval !== undefined) return false;
+  const unaskedZero = end.asked.kind === 'none' && end.exit.kind === 'code' && end.exit.code === 0;
+  return evidence.permanentlyRemoved || evidence.learnerPanic || unaskedZero;
+}
+
+/**
+ * A founder's first write holds its list of voters as committed, together with its first vote: while nothing is committed
+ * nothing was ever voted for, and etcd would find no voters in its log. Source: docs/etcd-facts.md, "silent disasters".
+ */
+function wroteNothing({ commit, hasSnapshots }: DataOfMember): boolean {
+  return commit === 0n && !hasSnapshots;
+}
+
+function etcdExit({ exit }: ChildEnd): EtcdExit {
+  switch (exit.kind) {
+    case 'code':
+      return exit;
+    case 'signal':
+      return { kind: 'signal', signal: exit.name };
+    case 'unknown':
+      return { kind: 'unknown' };
+  }
+}

@@ -1,0 +1,58 @@
+/** @pure file: every step, every plan, every blocker. */
+
+import type { ClusterId, MemberId } from '../etcd/member.ts';
+
+/** Everything this agent can do to the world. A new ability begins as a new line here. */
+export type Step =
+  /** Checks the peers, writes the identity file into the new data directory, records `started`. */
+  | { readonly kind: 'beginFounding' }
+  /** Starts etcd as a founder: state `new`, only while it has no data of its own. */
+  | { readonly kind: 'startFounder' }
+  /** Moves a founder's log without any record aside, so that etcd begins anew; the founding goes on. */
+  | { readonly kind: 'setEmptyLogAside' }
+  /** Records that the founding is over, once the cluster has committed. */
+  | { readonly kind: 'completeFounding' }
+  /** Asks the other voters who is in the cluster: a removed member must not be started. */
+  | { readonly kind: 'askPeers' }
+  /** Starts etcd on the data that this node's member has. */
+  | { readonly kind: 'startMember' }
+  /** TERM, grace, KILL. */
+  | { readonly kind: 'stopEtcd' }
+  /** Makes etcd write its goroutines to its log, then ends it; the next turn starts it anew. */
+  | { readonly kind: 'restartStuck' }
+  /** Ends an etcd that waits for a data directory which another process holds: it would wait for ever. */
+  | { readonly kind: 'stopLocked' }
+  /** Writes the tombstone and reports the removal. */
+  | { readonly kind: 'recordRemoval'; readonly evidence: readonly string[] }
+  /** Moves the data of the removed member aside, whole, with its reason. */
+  | { readonly kind: 'archiveData' }
+  /** Makes a hold durable, so that it outlives the agent. */
+  | { readonly kind: 'recordHold'; readonly class: string };
+
+export type Plan =
+  | { readonly kind: 'converged'; readonly because: string }
+  | { readonly kind: 'act'; readonly step: Step; readonly because: string }
+  /** Nothing to do but to look again, at the latest in `inMs`. */
+  | { readonly kind: 'waiting'; readonly because: string; readonly inMs: number }
+  | { readonly kind: 'blocked'; readonly by: Blocker };
+
+/** Why a wanted step is not taken. Each has a sentence and a remedy in blockers.ts. */
+export type Blocker =
+  | { readonly kind: 'superviseOnly'; readonly because: string; readonly lost?: true }
+  | { readonly kind: 'volumeMissing'; readonly path: string }
+  | { readonly kind: 'volumeUnknown'; readonly because: string }
+  | { readonly kind: 'stoppedByOperator'; readonly because: string }
+  | { readonly kind: 'intentUnknown'; readonly because: string }
+  | { readonly kind: 'held'; readonly class: string; readonly until: string; readonly because: string }
+  | { readonly kind: 'removedByOthers'; readonly memberId: MemberId | undefined }
+  | { readonly kind: 'removalUnconfirmed'; readonly because: string }
+  | { readonly kind: 'dataNotOurs'; readonly clusterId: ClusterId; readonly memberId: MemberId }
+  | { readonly kind: 'dataOfAnotherMember'; readonly clusterId: ClusterId; readonly memberId: MemberId }
+  | { readonly kind: 'dataBroken'; readonly because: string }
+  | { readonly kind: 'dataUnknown'; readonly because: string }
+  | { readonly kind: 'diskLost'; readonly memberId: MemberId }
+  | { readonly kind: 'processUnknown'; readonly because: string }
+  | { readonly kind: 'preflight'; readonly problems: readonly string[]; readonly hint: string }
+  | { readonly kind: 'roleUnknown'; readonly because: string }
+  | { readonly kind: 'notAMember' }
+  | { readonly kind: 'leaveNotSupported' };

@@ -1,0 +1,1 @@
+export { freePort, freePorts } from '../../lab/ports.ts';

@@ -1,0 +1,1 @@
+export { removeMember } from '../../lab/remove-member.ts';
