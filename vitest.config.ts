@@ -1,35 +1,14 @@
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
 
-// Three projects. `unit` needs nothing but Node. `real` and `single` run real etcd processes: `real` up to three members at
-// once, `single` at most two, so that both may run side by side with no more than five. Each takes its files one by one.
-const single = [
-  'agent-kill',
-  'bad-input',
-  'bad-state',
-  'boot-config',
-  'crash',
-  'disk-full',
-  'exit-classes',
-  'flags',
-  'log-facts',
-  'tls-files',
-].map((name) => `test/real/${name}.test.ts`);
-
-const onRealEtcd = {
-  globalSetup: ['test/support/bundle-setup.ts'],
-  pool: 'forks' as const,
-  maxWorkers: 1,
-  fileParallelism: false,
-  testTimeout: 120_000,
-  hookTimeout: 60_000,
-  // In CI a test on real processes has a second try; whoever needed it is named (test/support/second-try-reporter.ts).
-  retry: process.env['CI'] === 'true' ? 1 : 0,
-};
-
+// Two projects. `unit` needs nothing but Node. `real` runs real etcd processes: several files side by side, which share a
+// budget of five (test/support/etcd-budget.ts). Most of their time is waiting, so three files fit two cores.
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
+        extends: true,
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
@@ -39,8 +18,21 @@ export default defineConfig({
           testTimeout: 20_000,
         },
       },
-      { test: { ...onRealEtcd, name: 'single', include: single } },
-      { test: { ...onRealEtcd, name: 'real', include: ['test/real/**/*.test.ts'], exclude: single } },
+      {
+        extends: true,
+        test: {
+          name: 'real',
+          include: ['test/real/**/*.test.ts'],
+          globalSetup: ['test/support/real-setup.ts'],
+          setupFiles: ['test/support/etcd-budget-setup.ts'],
+          pool: 'forks',
+          maxWorkers: 3,
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          // In CI a test on real processes has a second try; whoever needed it is named (test/support/second-try-reporter.ts).
+          retry: process.env['CI'] === 'true' ? 1 : 0,
+        },
+      },
     ],
   },
 });

@@ -99,10 +99,10 @@ export const quorumCases: readonly ConformanceCase[] = [
       const client = lab.client('n1');
       const id = await lab.addVoter('n1', 'http://127.0.0.1:9');
       const [read, remove] = await Promise.all([
-        refusal(client.linearizableRead({ deadlineMs: 8_000 })),
-        refusal(client.removeMember(id, { deadlineMs: 3_000 })),
+        refusal(client.linearizableRead({ deadlineMs: 2_000 })),
+        refusal(client.removeMember(id, { deadlineMs: 2_000 })),
       ]);
-      expect(read).toBe('14 etcdserver: request timed out');
+      expect(read).toMatch(gaveUp);
       expect(remove).toMatch(gaveUp);
       expect((await client.memberList({ linearizable: false })).members).toHaveLength(2);
     },

@@ -1,5 +1,6 @@
 /** Leave and remove: what is allowed, how the removed one ends, and what its disk is good for afterwards. */
 import { expect } from 'vitest';
+import { formatId } from '../../src/etcd/member.ts';
 import { type ConformanceCase, caughtUp, gaveUp, type Lab, leaderOf, memberNamed, refusal, since, two } from './lab.ts';
 
 const voters = ['n1', 'n2', 'n3'];
@@ -11,13 +12,17 @@ export const removeCases: readonly ConformanceCase[] = [
   {
     title: 'the 5 s rule: nothing is changed before, and with one of three down only the dead one goes',
     run: async (lab) => {
+      const startedMs = lab.nowMs();
       await lab.found(voters);
       const { leader, followers } = await leaderOf(lab, voters);
       const [one, dead] = two(followers);
       const client = lab.client(leader);
       const [oneId, deadId] = [(await memberNamed(client, one)).id, (await memberNamed(client, dead)).id];
-      expect(await refusal(client.addLearner('http://127.0.0.1:9'))).toBe(unhealthy);
-      expect(await refusal(client.removeMember(oneId))).toBe(unhealthy);
+      // On a slow machine the 5 s may be over before all serve.
+      if (lab.nowMs() - startedMs < 4_000) {
+        expect(await refusal(client.addLearner('http://127.0.0.1:9'))).toBe(unhealthy);
+        expect(await refusal(client.removeMember(oneId))).toBe(unhealthy);
+      }
       const learner = await settledLearner(lab, leader);
       await client.removeMember(learner);
       const newcomer = await lab.addVoter(leader, 'http://127.0.0.1:11');
@@ -34,13 +39,34 @@ export const removeCases: readonly ConformanceCase[] = [
       expect(await refusal(client.removeMember(newcomer))).toBe('5 etcdserver: member not found');
 
       await lab.kill(dead);
-      expect(await refusal(client.addLearner('http://127.0.0.1:9'))).toBe(unhealthy);
-      expect(await refusal(lab.addVoter(leader, 'http://127.0.0.1:9'))).toBe(unhealthy);
+      // The leader hears of it when the connection breaks, a moment after the process has ended.
+      const noticed = new RegExp(`"peer became inactive[^"]*","peer-id":"${formatId(deadId)}"`);
+      await lab.eventually(async () => noticed.test(lab.log(leader)));
+      expect(await refusal(client.addLearner('http://127.0.0.1:13'))).toBe(unhealthy);
+      expect(await refusal(lab.addVoter(leader, 'http://127.0.0.1:13'))).toBe(unhealthy);
       expect(await refusal(client.removeMember(oneId))).toBe(unhealthy);
       expect(await refusal(client.removeMember((await memberNamed(client, leader)).id))).toBe(unhealthy);
       const left = await client.removeMember(deadId);
       expect(left.members).toHaveLength(2);
       await client.addLearner('http://127.0.0.1:12');
+    },
+  },
+  {
+    title:
+      'the 5 s rule is up to 5 s old: with a voter frozen just now a healthy one is removed, and the quorum with it',
+    run: async (lab) => {
+      await lab.found(voters);
+      const { leader, followers } = await leaderOf(lab, voters);
+      const [healthy, frozen] = two(followers);
+      const client = lab.client(leader);
+      const id = (await memberNamed(client, healthy)).id;
+      await client.removeMember(await settledLearner(lab, leader));
+      lab.freeze(frozen);
+      await client.removeMember(id);
+      expect([0, 1]).toContain((await lab.exited(healthy)).code);
+      expect(await refusal(client.keys.put('/a', 'x', { deadlineMs: 700 }))).toMatch(gaveUp);
+      lab.thaw(frozen);
+      await lab.eventually(() => client.keys.put('/a', 'again', { deadlineMs: 2_000 }));
     },
   },
   {
@@ -213,9 +239,7 @@ export const removeCases: readonly ConformanceCase[] = [
 
 /** A learner as soon as etcd allows one: everybody has been connected for 5 s then. */
 async function settledLearner(lab: Lab, through: string): Promise<bigint> {
-  const startedMs = lab.nowMs();
   const { member } = await lab.eventually(() => lab.client(through).addLearner('http://127.0.0.1:9'), 20_000);
-  expect(lab.nowMs() - startedMs).toBeGreaterThan(500);
   return member.id;
 }
 

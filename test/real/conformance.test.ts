@@ -2,11 +2,11 @@
 // Method: the cases of test/conformance on real processes; test/conformance/simulated.test.ts runs the same ones simulated.
 import { describe } from 'vitest';
 import { conformanceCases } from '../conformance/cases.ts';
-import { storyVersions } from '../support/etcd-binaries.ts';
+import { testVersions } from '../support/etcd-binaries.ts';
 import { test } from '../support/real-etcd.ts';
 import { RealLab } from './conformance-lab.ts';
 
-describe.each(storyVersions())('etcd $version', (binary) => {
+describe.each(testVersions())('etcd $version', (binary) => {
   for (const { title, run } of conformanceCases) {
     test(title, async ({ etcd }) => {
       const cluster = await etcd({ binary, start: false, size: 1 });

@@ -231,7 +231,7 @@ export async function killAll(node: FleetNode): Promise<void> {
   await eventually(() => node.processes().length === 0, { what: `the end of all processes of ${node.name}` });
 }
 
-/** The agent under test: the bundle that test/support/bundle-setup.ts has made, else from source. */
+/** The agent under test: the bundle that test/support/real-setup.ts has made, else from source. */
 function agentProgram(): AgentProgram {
   const root = join(import.meta.dirname, '../..');
   const { ETCD_NODE_AGENT_BUNDLE: bundled, NODE_COMPILE_CACHE = '', PATH = '' } = process.env;

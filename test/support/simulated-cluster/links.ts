@@ -1,4 +1,4 @@
-import type { MemberId } from '../../../src/etcd/member.ts';
+import { formatId, type MemberId } from '../../../src/etcd/member.ts';
 import type { SimulatedEtcd } from './etcd.ts';
 import type { World } from './world.ts';
 
@@ -50,7 +50,7 @@ export class Links {
     const now = this.#world.queue.nowMs();
     if (raft === undefined || peer === undefined) {
       // Its process is gone: the connection was reset.
-      this.#sinceMs.delete(id);
+      this.#lost(id, 'EOF');
       this.#muteSinceMs.delete(id);
       return;
     }
@@ -64,7 +64,14 @@ export class Links {
       this.#muteSinceMs.set(id, now);
       this.#world.queue.after(readTimeoutMs, () => this.#world.changed());
     } else if (now - muteSince >= readTimeoutMs) {
-      this.#sinceMs.delete(id);
+      this.#lost(id, 'i/o timeout');
     }
+  }
+
+  #lost(id: MemberId, error: string): void {
+    if (!this.#sinceMs.delete(id)) return;
+    const peer = formatId(id);
+    const words = `failed to read ${peer} on stream MsgApp v2 (${error})`;
+    this.#etcd.log('peer became inactive (message send to peer failed)', { 'peer-id': peer, error: words });
   }
 }
