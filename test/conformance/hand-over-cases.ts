@@ -7,6 +7,7 @@ const voters = ['n1', 'n2', 'n3'];
 export const handOverCases: readonly ConformanceCase[] = [
   {
     title: 'leadership moves from the leader alone, to a voter alone; and a frozen target costs an election timeout',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -42,6 +43,7 @@ export const handOverCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a frozen leader is replaced, calls to it hang, and it follows when it goes on',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -64,6 +66,7 @@ export const handOverCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a leader that is told to stop hands over, dies of the signal, and comes back as a follower',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);

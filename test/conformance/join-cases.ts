@@ -7,6 +7,7 @@ const notInSync = '9 etcdserver: can only promote a learner member which is in s
 export const joinCases: readonly ConformanceCase[] = [
   {
     title: 'a single voter: what is refused, and in which words',
+    etcdAtOnce: 1,
     run: async (lab) => {
       await lab.found(['n1']);
       const client = lab.client('n1');
@@ -34,6 +35,7 @@ export const joinCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a learner joins at once, is refused until it is in sync, and votes; what it serves until then',
+    etcdAtOnce: 2,
     run: async (lab) => {
       await lab.found(['n1']);
       const client = lab.client('n1');
@@ -90,6 +92,7 @@ export const joinCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a learner that fell behind is refused until it has caught up; a dead one that had is promoted',
+    etcdAtOnce: 2,
     run: async (lab) => {
       await lab.found(['n1']);
       const client = lab.client('n1');
@@ -110,6 +113,7 @@ export const joinCases: readonly ConformanceCase[] = [
   },
   {
     title: 'another address for a learner spoils its flag in older versions',
+    etcdAtOnce: 2,
     run: async (lab) => {
       await lab.found(['n1']);
       const client = lab.client('n1');
@@ -127,6 +131,7 @@ export const joinCases: readonly ConformanceCase[] = [
   {
     title:
       'an address that is added again within the second of its removal is refused as removed, later it is a new member',
+    etcdAtOnce: 2,
     run: async (lab) => {
       await lab.found(['n1']);
       const client = lab.client('n1');
@@ -148,6 +153,7 @@ export const joinCases: readonly ConformanceCase[] = [
   },
   {
     title: 'arguments that do not fit the cluster end the joiner with 1 and the reason',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(['n1']);
       const client = lab.client('n1');

@@ -60,6 +60,8 @@ export interface Lab {
 /** One question, or a few that belong together. */
 export interface ConformanceCase {
   readonly title: string;
+  /** So many etcd processes run at most. */
+  readonly etcdAtOnce: 1 | 2 | 3;
   readonly run: (lab: Lab) => Promise<void>;
 }
 

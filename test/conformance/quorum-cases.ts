@@ -7,6 +7,7 @@ const voters = ['n1', 'n2', 'n3'];
 export const quorumCases: readonly ConformanceCase[] = [
   {
     title: 'without a quorum changes hang, reads are given up after 7 s, local views still answer',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -57,6 +58,7 @@ export const quorumCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a change that timed out is applied later',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -74,6 +76,7 @@ export const quorumCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a second change before the first is applied is swallowed: it hangs and is never applied',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -94,6 +97,7 @@ export const quorumCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a voter that is added and never started ends a cluster of one',
+    etcdAtOnce: 1,
     run: async (lab) => {
       await lab.found(['n1']);
       const client = lab.client('n1');
@@ -109,6 +113,7 @@ export const quorumCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a key is created once, replaced and removed by whoever read it last',
+    etcdAtOnce: 1,
     run: async (lab) => {
       await lab.found(['n1']);
       const { keys } = lab.client('n1');

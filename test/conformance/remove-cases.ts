@@ -11,6 +11,7 @@ const removed = 'the member has been permanently removed from the cluster';
 export const removeCases: readonly ConformanceCase[] = [
   {
     title: 'the 5 s rule: nothing is changed before, and with one of three down only the dead one goes',
+    etcdAtOnce: 3,
     run: async (lab) => {
       const startedMs = lab.nowMs();
       await lab.found(voters);
@@ -54,6 +55,7 @@ export const removeCases: readonly ConformanceCase[] = [
   {
     title:
       'the 5 s rule is up to 5 s old: with a voter frozen just now a healthy one is removed, and the quorum with it',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters);
       const { leader, followers } = await leaderOf(lab, voters);
@@ -72,6 +74,7 @@ export const removeCases: readonly ConformanceCase[] = [
   {
     title:
       'a follower that is removed ends as removed; so does a start on its data; one that was down is removed when it comes back',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -105,6 +108,7 @@ export const removeCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a leader that removes itself ends as removed, and the others elect',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -127,6 +131,7 @@ export const removeCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a lost disk: under its old id it ends with 2, as a founder with 1; removed, it is none of the cluster',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -163,6 +168,7 @@ export const removeCases: readonly ConformanceCase[] = [
   },
   {
     title: 'an old disk put back: it ends with 2, and is filled anew without a word once the leader has changed',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -192,6 +198,7 @@ export const removeCases: readonly ConformanceCase[] = [
   {
     title:
       'a stopped voter that is forced into a cluster of its own takes the others with it, and one list is no proof',
+    etcdAtOnce: 3,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);
@@ -222,6 +229,7 @@ export const removeCases: readonly ConformanceCase[] = [
   },
   {
     title: 'a learner is removed at any time and ends as removed',
+    etcdAtOnce: 2,
     run: async (lab) => {
       await lab.found(['n1']);
       const client = lab.client('n1');

@@ -3,18 +3,21 @@
 import { describe } from 'vitest';
 import { conformanceCases } from '../conformance/cases.ts';
 import { testVersions } from '../support/etcd-binaries.ts';
+import { holdingEtcd, waitForShareMs } from '../support/etcd-budget.ts';
 import { test } from '../support/real-etcd.ts';
 import { RealLab } from './conformance-lab.ts';
 
 describe.each(testVersions())('etcd $version', (binary) => {
-  for (const { title, run } of conformanceCases) {
-    test(title, async ({ etcd }) => {
+  for (const { title, etcdAtOnce, run } of conformanceCases) {
+    test(title, { timeout: waitForShareMs }, async ({ etcd }) => {
+      await using _share = await holdingEtcd(etcdAtOnce);
       const cluster = await etcd({ binary, start: false, size: 1 });
       const lab = new RealLab(cluster);
       try {
         await run(lab);
       } finally {
         lab.close();
+        await cluster.close();
       }
     });
   }

@@ -8,6 +8,7 @@ import { describe, expect, onTestFinished } from 'vitest';
 import { metadata, segment, snapshot } from '../etcd/wal-writer.ts';
 import { command } from '../support/command.ts';
 import { storyVersions } from '../support/etcd-binaries.ts';
+import { waitForShareMs } from '../support/etcd-budget.ts';
 import { etcdctl } from '../support/etcdctl.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Fleet, type FleetNode, killAll } from '../support/fleet.ts';
@@ -18,7 +19,12 @@ const randomMoments = process.env['ETCD_TEST_VERSIONS'] === 'all' ? 10 : 2;
 
 for (const binary of storyVersions()) {
   describe(`founding on etcd ${binary.version}`, () => {
-    test('one founder; found again is refused with exit code 4 and says why', async ({ fleet: make, receiver }) => {
+    test('one founder; found again is refused with exit code 4 and says why', { timeout: waitForShareMs }, async ({
+      fleet: make,
+      receiver,
+      share,
+    }) => {
+      await share(1);
       const fleet = await make({ founded: false, size: 1, binary, webhookUrl: receiver.url });
       const node = fleet.node('n1');
       await node.startAgent();
@@ -38,8 +44,9 @@ for (const binary of storyVersions()) {
     });
 
     test('A06 agent, etcd or both are killed before, during and after the first commit: one cluster, one member', {
-      timeout: 240_000,
-    }, async ({ fleet: make, receiver }) => {
+      timeout: waitForShareMs,
+    }, async ({ fleet: make, receiver, share }) => {
+      await share(1);
       const named = Object.keys(moments) as (keyof typeof moments)[];
       const tries = [...named, ...Array.from({ length: randomMoments }, () => 'random' as const)];
       const told: string[] = [];
@@ -78,8 +85,9 @@ for (const binary of storyVersions()) {
     });
 
     test('three founders by list in any order, one killed on the way, one late: it blocks nobody and is the same founder', {
-      timeout: 180_000,
-    }, async ({ fleet: make }) => {
+      timeout: waitForShareMs,
+    }, async ({ fleet: make, share }) => {
+      await share(3);
       const fleet = await make({ founded: false, binary });
       const [n1, n2, n3] = three(fleet);
       await Promise.all(fleet.nodes.map((node) => node.startAgent()));
@@ -114,9 +122,10 @@ for (const binary of storyVersions()) {
 }
 
 describe('what never founds', () => {
-  test('K21 configuration and role alone, a nonce that was left, and a second start found nothing', async ({
-    fleet: make,
-  }) => {
+  test('K21 configuration and role alone, a nonce that was left, and a second start found nothing', {
+    timeout: waitForShareMs,
+  }, async ({ fleet: make, share }) => {
+    await share(1);
     const fleet = await make({ founded: false, size: 1 });
     const node = fleet.node('n1');
     node.writeRole({ role: 'consensus-member', grantId: 'g1', epoch: 1, generation: 1 });
@@ -131,9 +140,10 @@ describe('what never founds', () => {
     expect(node.processes()).toEqual([]);
   });
 
-  test('K22 data is never overwritten by found; K21 the mark of an older founding is none of a new one', async ({
-    fleet: make,
-  }) => {
+  test('K22 data is never overwritten by found; K21 the mark of an older founding is none of a new one', {
+    timeout: waitForShareMs,
+  }, async ({ fleet: make, share }) => {
+    await share(1);
     const fleet = await make({ founded: false, size: 1 });
     const node = fleet.node('n1');
     mkdirSync(join(node.dataDir, 'member', 'snap'), { recursive: true });
@@ -150,10 +160,10 @@ describe('what never founds', () => {
     await founded(node);
   });
 
-  test('K23 two nodes that found alone at once are two clusters, and both say so; neither is merged', async ({
-    fleet: make,
-    receiver,
-  }) => {
+  test('K23 two nodes that found alone at once are two clusters, and both say so; neither is merged', {
+    timeout: waitForShareMs,
+  }, async ({ fleet: make, receiver, share }) => {
+    await share(2);
     const fleet = await make({ founded: false, size: 2, webhookUrl: receiver.url });
     const [n1, n2] = [fleet.node('n1'), fleet.node('n2')];
     await Promise.all([n1.startAgent(), n2.startAgent()]);

@@ -12,13 +12,16 @@ export const etcdAtOnce = 5;
 /** A file that is not named below runs at most so many. */
 const usual = 3;
 
+/** A test that takes its own share may wait for it as long as the others take. Unit: ms. */
+export const waitForShareMs = 1_200_000;
+
 /**
- * What runs longest begins first, and the number is how many etcd that file runs at most. Files that are not named here begin
- * before all of these.
+ * What runs longest begins first, and the number is how many etcd that file runs at most (0: each test of it takes its own
+ * share by {@link holdingEtcd}). Files that are not named here begin before all of these.
  */
 const files: Readonly<Record<string, number>> = {
-  'conformance.test.ts': 3,
-  'founding.test.ts': 3,
+  'conformance.test.ts': 0,
+  'founding.test.ts': 0,
   'crash.test.ts': 2,
   'removal-while-away.test.ts': 3,
   'bad-state.test.ts': 2,
@@ -102,4 +105,17 @@ export async function takeFromBudget(path: string, wanted: number): Promise<() =
   socket.write(`${wanted}\n`);
   await once(socket, 'data');
   return () => socket.destroy();
+}
+
+/** A share of the budget for one test; `await using` gives it back. */
+export async function holdingEtcd(wanted: number): Promise<AsyncDisposable> {
+  const giveBack = await takeFromBudget(budgetPath(), wanted);
+  return { [Symbol.asyncDispose]: async () => giveBack() };
+}
+
+/** Where the budget is served. Throws outside of the project `real`. */
+export function budgetPath(): string {
+  const path = process.env['ETCD_TEST_BUDGET'];
+  if (path === undefined) throw new Error('test/support/real-setup.ts has not run: no budget of etcd processes');
+  return path;
 }

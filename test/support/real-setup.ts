@@ -13,9 +13,10 @@ export async function setup(): Promise<() => void> {
   process.env['ETCD_NODE_AGENT_BUNDLE'] = file;
   process.env['NODE_COMPILE_CACHE'] = join(directory, 'compile-cache');
   process.env['ETCD_TEST_BUDGET'] = budget.path;
-  let most = 0;
+  let most: readonly string[] = [];
   const counting = setInterval(() => {
-    most = Math.max(most, countEtcd(tmpdir()));
+    const running = runningEtcd(tmpdir());
+    if (running.length > most.length) most = running;
   }, 500);
   counting.unref();
   return () => {
@@ -23,21 +24,22 @@ export async function setup(): Promise<() => void> {
     budget.close();
     rmSync(directory, { recursive: true, force: true });
     // Whoever shares the temporary directory with others may have counted theirs; scripts/check makes one of its own.
-    process.stdout.write(`etcd processes at once under ${tmpdir()}: at most ${most}\n`);
-    if (tmpdir() !== '/tmp' && most > etcdAtOnce) throw new Error(`${most} etcd at once; ${etcdAtOnce} are allowed`);
+    process.stdout.write(`etcd processes at once under ${tmpdir()}: at most ${most.length} (${most.join(' ')})\n`);
+    if (tmpdir() !== '/tmp' && most.length > etcdAtOnce)
+      throw new Error(`${most.length} etcd at once; ${etcdAtOnce} are allowed`);
   };
 }
 
-/** The etcd processes with a data directory below this one. */
-function countEtcd(directory: string): number {
-  return readdirSync('/proc').filter((pid) => {
+/** The data directories below this one on which an etcd runs. */
+function runningEtcd(directory: string): readonly string[] {
+  return readdirSync('/proc').flatMap((pid) => {
     try {
-      return (
-        readFileSync(`/proc/${pid}/comm`, 'utf8') === 'etcd\n' &&
-        readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`${directory}/`)
-      );
+      if (readFileSync(`/proc/${pid}/comm`, 'utf8') !== 'etcd\n') return [];
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      const at = command.indexOf(`${directory}/`);
+      return at < 0 ? [] : [command.slice(at + directory.length + 1).split('\0')[0] ?? ''];
     } catch {
-      return false; // not a process, or gone meanwhile
+      return []; // not a process, or gone meanwhile
     }
-  }).length;
+  });
 }
