@@ -6,8 +6,9 @@ import { join } from 'node:path';
 export interface EtcdBinary {
   /** As the binary itself reports it: `3.5.30`. */
   readonly version: string;
-  /** Where etcd, etcdctl and (from 3.5 on) etcdutl lie. */
+  /** Where etcdctl and (from 3.5 on) etcdutl lie. */
   readonly directory: string;
+  /** The program itself, of whatever name. */
   readonly etcd: string;
 }
 
@@ -19,8 +20,8 @@ export function binaries(): readonly EtcdBinary[] {
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => {
-      const [version = '', directory = ''] = line.split('\t');
-      return { version, directory, etcd: join(directory, 'etcd') };
+      const [version = '', directory = '', etcd = ''] = line.split('\t');
+      return { version, directory, etcd };
     });
 }
 

@@ -259,7 +259,7 @@ export class LabNode {
   #yaml(): string {
     const { binary, webhookUrl, webhookTls, etcdYaml, yaml } = this.#options;
     const etcd = [
-      `binary: ${join(binary.directory, 'etcd')}`,
+      `binary: ${binary.etcd}`,
       `peerUrl: ${this.peerUrl}`,
       `clientUrl: ${this.clientUrl}`,
       `listenClientUrls: ['${this.directUrl}']`,

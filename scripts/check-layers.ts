@@ -33,7 +33,8 @@ const onlyIn: readonly { readonly what: string; readonly pattern: RegExp; readon
   { what: 'exit codes are chosen in cli/ alone', pattern: /process\.exit(Code)?\b/, allowed: /^src\/cli\// },
   {
     what: 'time comes from the Clock that a part was given (base/system-clock.ts is the one real one)',
-    pattern: /\bDate\.now\(|\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(|from 'node:timers/,
+    pattern:
+      /\bDate\.now\(|\bDate\(\)|\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(|\bprocess\.hrtime\b|from 'node:timers/,
     allowed: /^src\/base\/system-clock\.ts$/,
   },
   {

@@ -87,7 +87,7 @@ export class Adoption {
       stones.value.find((one) => one.memberId === own.memberId && one.clusterId === own.clusterId);
     if (!stone) return;
     throw new OrderRefusedError(`${namesOf(own)} was removed from its cluster (${stone.evidence.join('; ')})`, {
-      hint: 'Its id never starts again. Move the data away; the node joins as a new member.',
+      hint: 'Its id never starts again. Move the data away; see docs/runbook.md, "a member from scratch".',
     });
   }
 
@@ -135,7 +135,7 @@ export class Adoption {
     if (lacking.length === 0 || lacking.length * 2 < others.length) return having[0];
     throw new OrderRefusedError(
       `${namesOf(own)} is not in the list of ${lacking.map((list) => formatId(list.answeredBy)).join(', ')}: it was removed`,
-      { hint: 'Started, it would end at once. Move the data away; the node joins as a new member.' },
+      { hint: 'Started, it would end at once. Move the data away; see docs/runbook.md, "a member from scratch".' },
     );
   }
 
@@ -211,7 +211,6 @@ export class Adoption {
       memberId: own.memberId,
       name: etcd.name,
       peerUrl: etcd.peerUrl,
-      clientUrl: etcd.clientUrl,
       grantId: this.#options.grantId(),
       // etcd reads these only while it has no log; they must name this member all the same.
       initialCluster: `${etcd.name}=${etcd.peerUrl}`,

@@ -8,6 +8,7 @@ import type { Executor } from './executor.ts';
 import type { Observed } from './observed.ts';
 import type { Observer } from './observer.ts';
 import { plan } from './plan.ts';
+import { rolePlan } from './reported.ts';
 import type { Reports } from './reports.ts';
 import type { Plan } from './step.ts';
 
@@ -30,6 +31,14 @@ export interface AgentOptions {
 const failedStep = { firstMs: 1_000, maxMs: 60_000 };
 /** Files, binary and the holder of the data are looked at again at this pace while they stand in the way. Unit: ms. */
 const preflightAgainMs = 2_000;
+/** What is mended outside of this agent, by people or by the other members. */
+const askedAgainSoon: ReadonlySet<string> = new Set([
+  'preflight',
+  'changeRefused',
+  'clusterSilent',
+  'oldMemberListed',
+  'spaceForJoin',
+]);
 /** The same refusal is logged this often. Unit: ms. */
 const repeatMs = 60_000;
 /** So many steps in a row without a rest are a loop, not progress. */
@@ -51,7 +60,7 @@ export class Agent {
   #stepsInRow = 0;
   #staleInRow = 0;
   #latest: { readonly plan: Plan; readonly seen: Observed } | undefined;
-  #reportedPlan = '';
+  #reportedPlan: string;
   #loggedPlan = '';
   readonly #refusedReports = new Map<string, number>();
   #refusals: Refusal[] = [];
@@ -59,6 +68,7 @@ export class Agent {
 
   constructor(options: AgentOptions) {
     this.#options = options;
+    this.#reportedPlan = options.reports.reported.rolePlan;
   }
 
   /** The plan of the last turn, with what it was made from. */
@@ -171,7 +181,7 @@ export class Agent {
     const idleMs = idleTurnMs() * (0.8 + 0.4 * random.fraction());
     // What stands in the way of a start is mended outside of the agent: nothing wakes it then.
     const soonMs =
-      made.kind === 'blocked' && made.by.kind === 'preflight' ? preflightAgainMs : Number.POSITIVE_INFINITY;
+      made.kind === 'blocked' && askedAgainSoon.has(made.by.kind) ? preflightAgainMs : Number.POSITIVE_INFINITY;
     const waitingMs = made.kind === 'waiting' ? made.inMs : soonMs;
     return Math.min(idleMs, waitingMs, observer.nextLookMs() ?? Number.POSITIVE_INFINITY);
   }
@@ -204,32 +214,37 @@ export class Agent {
     }
   }
 
-  /** Blocked and converged are told upstream when they change, not in every turn. */
+  /** Blocked and converged are told upstream when they change, not in every turn, nor by every agent. */
   #reportPlan(made: Plan, seen: Observed): void {
     const { reports, log } = this.#options;
     if (made.kind === 'act' || made.kind === 'waiting') return;
-    const key =
+    const text = made.kind === 'blocked' ? describeBlocker(made.by) : { because: made.because, hint: '' };
+    const event =
       made.kind === 'blocked'
-        ? JSON.stringify(made.by, (_key, value) => (typeof value === 'bigint' ? value.toString(16) : value))
-        : `converged ${seen.role.kind}`;
-    if (key === this.#reportedPlan) return;
-    if (made.kind === 'blocked') {
-      const { because, hint } = describeBlocker(made.by);
-      if (key !== this.#loggedPlan) log.warn({ by: made.by.kind, because, hint }, 'blocked');
-      this.#loggedPlan = key;
-      reports.report({ kind: 'role.blocked', by: made.by.kind, because });
-    } else {
-      if (key !== this.#loggedPlan) log.info({ because: made.because }, 'converged');
-      this.#loggedPlan = key;
-      if (seen.role.kind === 'known') reports.report({ kind: 'role.converged', role: seen.role.role });
+        ? ({ kind: 'role.blocked', by: made.by.kind, because: text.because } as const)
+        : ({ kind: 'role.converged', role: seen.role.kind === 'known' ? seen.role.role : '' } as const);
+    const key = rolePlan(event);
+    if (key !== this.#loggedPlan) {
+      if (event.kind === 'role.blocked') log.warn({ by: event.by, ...text }, 'blocked');
+      else log.info({ because: text.because }, 'converged');
     }
+    this.#loggedPlan = key;
+    if (key === this.#reportedPlan) return;
+    // That etcd runs while the role is unknown is nobody's role fulfilled.
+    if (event.kind === 'role.blocked' || event.role !== '') reports.report(event);
     this.#reportedPlan = key;
   }
 
   #refuse(what: string, error: AgentError): void {
-    const at = new Date(this.#options.clock.wallMs()).toISOString();
-    this.#failing = { at, what, because: describeError(error), hint: error.hint };
-    this.#refusals = [this.#failing, ...this.#refusals].slice(0, 20);
+    this.#failing = this.refused(what, describeError(error), error.hint);
+  }
+
+  /** Something was refused: remembered for `why`. What is refused again stands there once, with its newest time. */
+  refused(what: string, because: string, hint: string): Refusal {
+    const refusal = { at: new Date(this.#options.clock.wallMs()).toISOString(), what, because, hint };
+    const others = this.#refusals.filter((one) => one.what !== what || one.because !== because);
+    this.#refusals = [refusal, ...others].slice(0, 20);
+    return refusal;
   }
 }
 

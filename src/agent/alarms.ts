@@ -9,22 +9,28 @@ export interface Alarm {
   readonly since: string;
 }
 
+/** An agent has this long to see the causes of the alarms of the one before: some take a few missed probes. Unit: ms. */
+const inheritedForMs = 60_000;
+
 /**
- * Alarms that are raised now. Each is reported when it is raised and when it is cleared, not in between; what the outbox
- * refuses is reported as soon as it takes something again.
+ * Alarms that are raised now. Each is reported when it is raised and when it is cleared, not in between, by whichever
+ * agent that is; what the outbox refuses is reported as soon as it takes something again.
  */
 export class Alarms {
   readonly #reports: Reports;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #raised = new Map<string, Alarm>();
-  /** Of which upstream knows that they are raised. */
-  readonly #told = new Set<string>();
+  /** Raised by an agent before: cleared once this one has had the time to see their cause. */
+  readonly #inherited: ReadonlySet<string>;
+  readonly #bornMs: number;
 
   constructor(options: { readonly reports: Reports; readonly clock: Clock; readonly log: Log }) {
     this.#reports = options.reports;
     this.#clock = options.clock;
     this.#log = options.log;
+    this.#inherited = new Set(options.reports.reported.alarms);
+    this.#bornMs = options.clock.monotonicMs();
   }
 
   all(): readonly Alarm[] {
@@ -44,15 +50,13 @@ export class Alarms {
 
   /** Reports what was raised or cleared since. Throws what the outbox throws; then it is tried again in the next turn. */
   tell(): void {
-    for (const alarm of this.#told) {
-      if (this.#raised.has(alarm)) continue;
+    const isYoung = this.#clock.monotonicMs() - this.#bornMs < inheritedForMs;
+    for (const alarm of this.#reports.reported.alarms) {
+      if (this.#raised.has(alarm) || (isYoung && this.#inherited.has(alarm))) continue;
       this.#reports.report({ kind: 'alarm.cleared', alarm });
-      this.#told.delete(alarm);
     }
     for (const { alarm, detail } of this.#raised.values()) {
-      if (this.#told.has(alarm)) continue;
-      this.#reports.report({ kind: 'alarm.raised', alarm, detail });
-      this.#told.add(alarm);
+      if (!this.#reports.reported.alarms.includes(alarm)) this.#reports.report({ kind: 'alarm.raised', alarm, detail });
     }
   }
 }

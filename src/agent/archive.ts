@@ -25,13 +25,20 @@ export interface Archive {
   readonly name: string;
 }
 
+/** What a log without any record is called where it was set aside. */
+const emptyLog = 'empty-log';
+
 /** Data directories that were moved aside, whole. Data is never deleted here, only archives beyond their bound. */
 export class Archives {
   readonly #disk: Disk;
-  readonly #host: Host;
+  readonly #host: Pick<Host, 'exists' | 'removeTree'>;
   readonly #layout: Layout;
 
-  constructor(options: { readonly disk: Disk; readonly host: Host; readonly layout: Layout }) {
+  constructor(options: {
+    readonly disk: Disk;
+    readonly host: Pick<Host, 'exists' | 'removeTree'>;
+    readonly layout: Layout;
+  }) {
     this.#disk = options.disk;
     this.#host = options.host;
     this.#layout = options.layout;
@@ -57,14 +64,14 @@ export class Archives {
   }
 
   /**
-   * Moves etcd's own files out of the data directory and leaves what the founding put there. Returns where they went.
-   * Safe to repeat. Throws the disk's error if the file system refuses.
+   * Moves etcd's own files out of the data directory and leaves what the founding put there. Returns where they went, which
+   * is no archive of data. Safe to repeat. Throws the disk's error if the file system refuses.
    */
   moveEmptyLog(reason: ArchiveReason): string {
     const path = this.pathFor(reason);
-    this.#disk.ensureDirectory(`${path}/data`);
+    this.#disk.ensureDirectory(path);
     this.#disk.replace(`${path}/reason.json`, `${JSON.stringify(reason, undefined, 2)}\n`);
-    this.#disk.rename(`${this.#layout.dataDir}/member`, `${path}/data/member`);
+    this.#disk.rename(`${this.#layout.dataDir}/member`, `${path}/${emptyLog}`);
     return path;
   }
 
@@ -73,20 +80,26 @@ export class Archives {
     return `${this.#layout.archiveDir}/${reason.at.replace(/[-:]/g, '').replace(/\.\d+Z$/, 'Z')}-${reason.memberId}`;
   }
 
-  /** Complete archives, oldest first. */
+  /** Complete archives of data, oldest first. */
   list(): readonly Archive[] {
+    return this.#that('data');
+  }
+
+  /** Those that have an entry of this name, oldest first. */
+  #that(has: 'data' | typeof emptyLog): readonly Archive[] {
     const names = this.#disk.list(this.#layout.archiveDir) ?? [];
     return names
       .map((name) => ({ name, path: `${this.#layout.archiveDir}/${name}` }))
-      .filter((archive) => this.#host.exists(`${archive.path}/data`));
+      .filter((archive) => this.#host.exists(`${archive.path}/${has}`));
   }
 
   /**
-   * The archives that may go: older than `keep` newer complete ones, and at least `minDays` old. The caller reports each
-   * before it calls {@link Archives.remove}.
+   * The archives that may go, oldest first: at least `minDays` old, and either older than `keep` newer complete ones or a log
+   * without any record. The caller reports each before it calls {@link Archives.remove}.
    */
   expired(bound: { readonly keep: number; readonly minDays: number }, nowMs: number): readonly Archive[] {
-    const beyond = this.list().slice(0, -bound.keep);
+    const beyond = [...this.list().slice(0, -bound.keep), ...this.#that(emptyLog)];
+    beyond.sort((one, other) => (one.name < other.name ? -1 : 1));
     return beyond.filter((archive) => {
       const at = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z-/.exec(archive.name);
       if (at === null) return false;

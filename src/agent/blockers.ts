@@ -32,6 +32,11 @@ export function describeBlocker(by: Blocker): BlockerText {
         because: `etcd was stopped and stays stopped: ${by.because}`,
         hint: '`etcd-node-agent start` starts it again.',
       };
+    case 'shuttingDown':
+      return {
+        because: `${by.because}; etcd is started again after the next boot`,
+        hint: 'If the machine stays up after all: `etcd-node-agent start`.',
+      };
     case 'intentUnknown':
       return {
         because: `whether etcd is to run cannot be read: ${by.because}`,
@@ -42,7 +47,7 @@ export function describeBlocker(by: Blocker): BlockerText {
     case 'removedByOthers':
       return {
         because: `member ${by.memberId === undefined ? '' : `${formatId(by.memberId)} `}of this node was removed from its cluster`,
-        hint: 'Nothing is to be done. To make the node a member again, give it the role anew, with a new grantId.',
+        hint: 'Nothing is to be done. To make the node a member again, see docs/runbook.md, "a member from scratch".',
       };
     case 'removalUnconfirmed':
       return {
@@ -72,7 +77,12 @@ export function describeBlocker(by: Blocker): BlockerText {
     case 'diskLost':
       return {
         because: `member ${formatId(by.memberId)} ran on this node and its data is gone; an id without memory must not vote`,
-        hint: 'See docs/runbook.md, "a lost disk": put the right disk back, or remove the member and join anew.',
+        hint: 'Put the right disk back, or order `etcd-node-agent replace MEMBER-ID`. See docs/runbook.md, "a lost disk".',
+      };
+    case 'logRegressed':
+      return {
+        because: `the data of member ${formatId(by.memberId)} is older than the member was, so it was put back from a copy: ${by.because}`,
+        hint: `Put the newest data back, or order \`etcd-node-agent replace ${formatId(by.memberId)}\`. If its writes since then may be lost: \`etcd-node-agent start --accept-log-regression ${formatId(by.memberId)}\`. See docs/runbook.md, "a log that went back".`,
       };
     case 'processUnknown':
       return { because: by.because, hint: 'Nothing is started or signalled until it is clear whose process this is.' };
@@ -86,12 +96,25 @@ export function describeBlocker(by: Blocker): BlockerText {
     case 'notAMember':
       return {
         because: 'the role asks for a consensus member, and this node is none',
-        hint: 'Found a cluster (`etcd-node-agent found`) or take over existing data (`adopt`).',
+        hint: 'Name voters to join in `endpoints` of the role document, found a cluster (`etcd-node-agent found`), or take over existing data (`adopt`).',
       };
-    case 'leaveNotSupported':
+    case 'paused':
       return {
-        because: 'the role takes the membership away, and this version cannot leave by itself',
-        hint: 'Remove the member with etcdctl on another member; the agent sees it, archives the data and reports it.',
+        because: `an operator has paused membership changes, so ${by.what} waits`,
+        hint: '`etcd-node-agent resume` ends the pause.',
+      };
+    case 'clusterSilent':
+    case 'changeRefused':
+      return { because: by.because, hint: by.hint };
+    case 'oldMemberListed':
+      return {
+        because: `the cluster still lists member ${formatId(by.memberId)}, which this node was`,
+        hint: 'The agent asks again by itself. If it stays: `etcd-node-agent members evict ID` on another member.',
+      };
+    case 'spaceForJoin':
+      return {
+        because: `joining needs ${megabytes(by.neededBytes)} free on the data volume, and ${megabytes(by.freeBytes)} are`,
+        hint: "Free space, or use a larger volume: 1 GiB, or two and a half times the leader's database if that is more.",
       };
   }
 }
@@ -107,4 +130,8 @@ function holdHint(until: string): string {
     default:
       return `It waits for: ${until}. See docs/exit-classes.md.`;
   }
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1024 / 1024)} MiB`;
 }

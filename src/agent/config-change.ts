@@ -22,8 +22,12 @@ export function changedFields(before: Config, after: Config): readonly string[] 
 export class ReadAtStartError extends AgentError {
   readonly code = 'CONFIG_READ_AT_START';
   constructor(fields: readonly string[]) {
+    const role = fields.includes('role.file') ? ' Then: `etcd-node-agent role switch-source FILE`.' : '';
+    const moved = fields.some((field) => ownAddresses.has(field));
     super(`${fields.join(', ')} is read only when the agent starts`, {
-      hint: 'Restart the agent; etcd runs on meanwhile.',
+      hint: moved
+        ? 'Run `etcd-node-agent stop`, restart the agent, run `start`: etcd serves at the new address from its next start on, and the agent looks for it there alone.'
+        : `Restart the agent; etcd runs on meanwhile.${role}`,
     });
   }
 }
@@ -71,6 +75,9 @@ const readAtStart: ReadonlySet<string> = new Set([
   'timing.reportMaxMs',
   'timing.probeIntervalMs',
 ]);
+
+/** Where the agent looks for its own etcd. */
+const ownAddresses: ReadonlySet<string> = new Set(['etcd.clientUrl', 'etcd.metricsUrl']);
 
 /** Of etcd and TLS, what concerns the agent alone. */
 const takenUpAtOnce: ReadonlySet<string> = new Set(['etcd.stopGraceMs']);

@@ -1,8 +1,13 @@
+import type { MemberOrder } from './member-orders.ts';
+import type { RoleControl } from './role-orders.ts';
+
 /**
  * What an operator can ask of a running agent, or tell it. The local API (a unix socket) offers exactly this, and the
  * commands are thin clients of it. Views are plain JSON: identifiers in hex, times in ISO 8601 UTC, durations in ms.
  */
 export interface AgentControl {
+  /** What is asked and told about the role. */
+  readonly role: RoleControl;
   status(): StatusView;
   /** The plan of a turn taken now; nothing is done. */
   plan(): Promise<PlanView>;
@@ -20,12 +25,18 @@ export interface AgentControl {
   followLogs(listener: (line: string) => void, signal: AbortSignal): void;
   /** Stops etcd and keeps it stopped, across reboots, until `start`. Refused if the others are no quorum, unless forced. */
   stop(request: { readonly force: boolean; readonly dryRun: boolean }): Promise<Answer>;
-  start(request: { readonly dryRun: boolean }): Promise<Answer>;
+  /** Lets etcd run again; says what comes next. */
+  start(request: StartRequest): Promise<Answer>;
+  /** The machine goes down: etcd is stopped in order and not started before the next boot. Never refused. */
+  shutdown(request: { readonly dryRun: boolean }): Promise<Answer>;
   /** Forbids membership changes and health restarts for `forMs` (default 4 h, at most 7 days). Survives reboots. */
   pause(request: { readonly forMs: number; readonly reason: string }): Promise<Answer>;
   resume(): Promise<Answer>;
-  /** Founds a cluster of which this node is the only founder. */
-  found(request: { readonly dryRun: boolean }): Promise<Answer>;
+  /**
+   * Founds a cluster of which this node is the only founder. Refused on a node that was prepared to found with others, unless
+   * `alone` says that this is meant.
+   */
+  found(request: { readonly dryRun: boolean; readonly alone: boolean }): Promise<Answer>;
   /** Makes (or shows again) this founder's durable nonce: the line `name peerURL nonce`. */
   foundPrepare(): Promise<Answer & { readonly line: string }>;
   /** Founds a cluster together with all founders of `lines`; each founder is given the same lines. */
@@ -36,10 +47,35 @@ export interface AgentControl {
   confirmRemoved(request: { readonly memberId: string }): Promise<Answer>;
   /** Settles an unconfirmed removal: no, member `memberId` (hex) was not removed; etcd may be started again. */
   rejectRemoval(request: { readonly memberId: string }): Promise<Answer>;
+  /** Everybody in the cluster, with what each says of itself now. */
+  members(): Promise<MembersView>;
+  /** Removes a dead member, or a learner that never started. */
+  evictMember(request: MemberOrder): Promise<Answer>;
+  /** The own member's data is lost or must not run: its id is removed, and the node joins anew. */
+  replaceMember(request: MemberOrder): Promise<Answer>;
+  /** Gives this node the role of a member, with a new grant; the agent does the rest. */
+  join(request: JoinRequest): Promise<Answer>;
+  /** Takes the role away: the member hands over and leaves. Refused if the safety check refuses it now. */
+  leave(request: LeaveRequest): Promise<Answer>;
+  /** Ends the cluster of which this node is the last member, and frees the node to found another one. */
+  retire(request: { readonly clusterId: string; readonly dryRun: boolean }): Promise<Answer>;
   /** Reads the configuration file again. A bad one changes nothing. */
   reload(): Promise<Answer>;
   /** The agent's own metrics in Prometheus text format. */
   metrics(): Promise<string>;
+}
+
+export interface JoinRequest {
+  /** Client URLs of voters; empty: those of the role document. */
+  readonly endpoints: readonly string[];
+  /** Hex; undefined: whatever cluster answers there. */
+  readonly clusterId: string | undefined;
+  readonly dryRun: boolean;
+}
+
+export interface LeaveRequest {
+  readonly acceptZeroTolerance: boolean;
+  readonly dryRun: boolean;
 }
 
 /** What a command did, or (dry run) would do, as sentences; refusals are errors (AgentError), not answers. */
@@ -49,8 +85,16 @@ export interface Answer {
   readonly lines: readonly string[];
 }
 
+export interface StartRequest {
+  readonly dryRun: boolean;
+  /** The member (hex) whose log went back and is started all the same. */
+  readonly acceptLogRegression?: string | undefined;
+}
+
 export interface EventQuery {
   readonly after: number | undefined;
+  /** Whose number `after` is; default: the stream of today. */
+  readonly stream?: string | undefined;
   /** 1 to 1000. */
   readonly limit: number;
 }
@@ -87,8 +131,10 @@ export interface RoleView {
   readonly epoch: number;
   readonly generation: number;
   readonly source: string;
-  /** Why the role is unknown, or why the newest document was refused; empty otherwise. */
+  /** Why the role is unknown, or why the newest document was refused or cannot be read; empty otherwise. */
   readonly problem: string;
+  /** True if `problem` is a document that was read and refused. */
+  readonly refused: boolean;
 }
 
 export interface ProcessStatus {
@@ -101,6 +147,12 @@ export interface ProcessStatus {
   readonly adopted: boolean;
   readonly version: string;
   readonly restarts: number;
+  /** False while it runs and does not answer its liveness probe. */
+  readonly answers: boolean;
+  /** Why an etcd that starts is not ready yet, as it was last asked; empty otherwise. */
+  readonly notReady: string;
+  /** What of the configuration the etcd that runs has not got yet, one sentence each; its next start brings it. */
+  readonly pending: readonly string[];
   /** What the operator wants: `run`, `stopped`, `held`, `removed`. */
   readonly intent: string;
   readonly lastExit: {
@@ -109,7 +161,10 @@ export interface ProcessStatus {
     readonly code: number | null;
     readonly signal: string | null;
     readonly because: string;
-    readonly at: string;
+    /** Null: nobody recorded when it ended. */
+    readonly at: string | null;
+    /** When the agent learned of it. */
+    readonly noticedAt: string;
   } | null;
   /** When the next start is due; null if none is. */
   readonly nextStart: string | null;
@@ -123,6 +178,10 @@ export interface MemberStatus {
   readonly clientUrl: string;
   readonly learner: boolean | null;
   readonly leader: boolean | null;
+  /** Whether a quorum confirms what it reads; null: not known. */
+  readonly quorum: boolean | null;
+  /** True if it was removed from its cluster: it is in no list any more. */
+  readonly removed: boolean;
   readonly dbSizeBytes: number | null;
   readonly raftTerm: string | null;
   readonly raftAppliedIndex: string | null;
@@ -135,12 +194,48 @@ export interface ClusterStatus {
     readonly learner: boolean;
     readonly peerUrls: readonly string[];
     readonly clientUrls: readonly string[];
+    /** Whether it answered lately when this node asked it; null: it was not asked. */
+    readonly answers: boolean | null;
   }[];
   readonly voters: number;
   readonly quorum: number;
+  /** How many voters answer now, this node's own included; null: they were not asked, so only the list is known. */
+  readonly answering: number | null;
+  /** How many of those that answer may fail; where none was asked, of all in the list. */
   readonly faultTolerance: number;
   /** When the list was read; lists are linearizable. */
   readonly asOf: string;
+}
+
+/** The cluster as its members show themselves now. */
+export interface MembersView {
+  readonly clusterId: string;
+  readonly members: readonly MemberView[];
+  readonly voters: number;
+  readonly quorum: number;
+  /** Voters that answer now, under the same leader and up to date. */
+  readonly answering: number;
+  /** How many of those that answer may still fail. */
+  readonly faultTolerance: number;
+}
+
+export interface MemberView {
+  readonly memberId: string;
+  /** Empty: it was never started. */
+  readonly name: string;
+  readonly learner: boolean;
+  readonly leader: boolean;
+  /** `counts`, or why it does not: `silent`, `behind`, `otherLeader`, `unstarted`, … */
+  readonly answers: string;
+  /** What its agent says: `active`, `draining`, `stopping`, `paused`, `unknown`. */
+  readonly activity: string;
+  readonly version: string;
+  readonly dbSizeBytes: number | null;
+  readonly raftAppliedIndex: string | null;
+  /** Entries that the leader had committed and this one had not applied. */
+  readonly raftLag: number | null;
+  readonly peerUrls: readonly string[];
+  readonly clientUrls: readonly string[];
 }
 
 export interface PlanView {
@@ -154,6 +249,10 @@ export interface PlanView {
 
 export interface WhyView {
   readonly plan: PlanView;
+  /** Why the role is unknown or its newest document counts for nothing; empty if neither is so. */
+  readonly roleProblem: string;
+  readonly alarms: StatusView['alarms'];
+  /** Orders, reloads, role documents and steps that were refused or failed, newest first. */
   readonly refusals: readonly {
     readonly at: string;
     readonly what: string;
@@ -169,12 +268,14 @@ export interface EventView {
   readonly at: string;
   readonly kind: string;
   readonly certainty: string;
-  /** `waiting`, `parked`, `acknowledged`. */
+  /** `waiting`, `parked`, `acknowledged`; `kept` where there is no upstream. */
   readonly state: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
 export interface OutboxStatus {
+  /** False if the configuration names nobody to report to: what waits is kept, and nothing is wrong. */
+  readonly upstream: boolean;
   readonly stream: string;
   readonly waiting: number;
   readonly lastSeq: number;

@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
 import type { ExitVerdict } from '../etcd/exit.ts';
 import { type Treatment as EtcdTreatment, treatments } from '../etcd/exit-class.ts';
+import { formatId } from '../etcd/member.ts';
 import {
   afterEnd,
   afterStart,
@@ -30,7 +31,9 @@ export class Ends {
   readonly #options: EndsOptions;
   readonly #epoch: string;
   #ends: readonly EndRecord[];
-  #history: RestartHistory;
+  #history: RestartHistory = emptyHistory;
+  /** What the life after `afterLife` was started with. */
+  #lastStart: { readonly afterLife: number; readonly startedWith: string } | null = null;
 
   constructor(options: EndsOptions) {
     this.#options = options;
@@ -38,15 +41,24 @@ export class Ends {
     const ends = options.state.ends.read();
     this.#ends = ends.kind === 'ok' ? ends.value : [];
     const restarts = options.state.restarts.read();
-    this.#history =
-      restarts.kind === 'ok'
-        ? { ...restarts.value, last: restarts.value.last ?? undefined, endedAt: restarts.value.endedAt ?? undefined }
-        : emptyHistory;
+    if (restarts.kind !== 'ok') return;
+    const { last, endedAt, lastStart, ...rest } = restarts.value;
+    this.#history = { ...rest, last: last ?? undefined, endedAt: endedAt ?? undefined };
+    this.#lastStart = lastStart;
   }
 
   /** The newest end that was judged. */
   get last(): EndRecord | undefined {
     return this.#ends.at(-1);
+  }
+
+  /** The life of this member whose end spoke of a removal without proof, unless a later one has become ready. */
+  get unconfirmedLife(): number | undefined {
+    const own = this.#ends.filter((end) => end.memberId === this.#memberId());
+    const last = own.findLast((end) => end.class === 'removalUnconfirmed' || end.readyAtMs !== null);
+    // The newest one has no record of its end yet, but its readiness was reported, maybe by another agent.
+    const refuted = last === undefined || this.#options.reports.reported.readyLife > last.life;
+    return refuted || last.class !== 'removalUnconfirmed' ? undefined : last.life;
   }
 
   /** Newest first. */
@@ -59,23 +71,30 @@ export class Ends {
     return decide(this.#history, this.#now());
   }
 
-  /** Takes a verdict for good: it is counted, remembered and reported. */
-  settle(end: ChildEnd, verdict: ExitVerdict, view: ChildView, startedWith: string): void {
+  /** Takes a verdict for good: it is counted, remembered and reported. `startingWith`: what it would be started with now. */
+  settle(end: ChildEnd, verdict: ExitVerdict, view: ChildView, startingWith: string): void {
+    const noticedAtMs = this.#options.clock.wallMs();
+    const started = this.#lastStart;
     const record: EndRecord = {
       life: end.life,
+      memberId: this.#memberId(),
       class: verdict.class,
       because: verdict.because,
       ...codeAndSignal(end),
       panicSeen: verdict.panicSeen,
-      startedAtMs: view.startedAtMs ?? end.endedAtMs,
+      startedAtMs: view.startedAtMs ?? end.endedAtMs ?? noticedAtMs,
       readyAtMs: view.readyAtMs ?? null,
-      endedAtMs: end.endedAtMs,
-      startedWith,
+      endedAtMs: end.endedAtMs ?? null,
+      noticedAtMs,
+      startedWith: started !== null && end.life > started.afterLife ? started.startedWith : startingWith,
     };
-    const readyMs = view.readyAtMs === undefined ? 0 : Math.max(0, end.endedAtMs - view.readyAtMs);
     const exhaustedBefore = this.#history.exhausted;
     const treatment = policyTreatment(treatments[verdict.class]);
-    this.#history = afterEnd(this.#history, { treatment, readyMs, at: this.#now() }, this.#options.random.fraction());
+    this.#history = afterEnd(
+      this.#history,
+      { treatment, readyMs: view.readyMs, at: this.#now() },
+      this.#options.random.fraction(),
+    );
     this.#ends = [...this.#ends, record].slice(-keptEnds);
     this.#save();
     const { reports, log } = this.#options;
@@ -113,15 +132,18 @@ export class Ends {
    * remembered and reported, and the restarts after it were counted by nobody.
    */
   settleEarlier(end: ChildEnd, verdict: ExitVerdict, startedAtMs: number | undefined): void {
+    const noticedAtMs = this.#options.clock.wallMs();
     const record: EndRecord = {
       life: end.life,
+      memberId: this.#memberId(),
       class: verdict.class,
       because: verdict.because,
       ...codeAndSignal(end),
       panicSeen: verdict.panicSeen,
-      startedAtMs: startedAtMs ?? end.endedAtMs,
+      startedAtMs: startedAtMs ?? end.endedAtMs ?? noticedAtMs,
       readyAtMs: null,
-      endedAtMs: end.endedAtMs,
+      endedAtMs: end.endedAtMs ?? null,
+      noticedAtMs,
       startedWith: '',
     };
     this.#ends = [...this.#ends, record].sort((one, other) => one.life - other.life).slice(-keptEnds);
@@ -134,6 +156,12 @@ export class Ends {
     const last = this.#ends.at(-1);
     if (last === undefined || last.class === verdict.class) return;
     this.#ends = [...this.#ends.slice(0, -1), { ...last, class: verdict.class, because: verdict.because }];
+    this.#save();
+  }
+
+  /** Etcd is about to be started for the life after `afterLife`: a later change is no cure of what ends it. */
+  starting(afterLife: number, startedWith: string): void {
+    this.#lastStart = { afterLife, startedWith };
     this.#save();
   }
 
@@ -185,6 +213,11 @@ export class Ends {
     }
   }
 
+  #memberId(): string {
+    const identity = this.#options.state.knownIdentity();
+    return identity === undefined ? '' : formatId(identity.memberId);
+  }
+
   #now(): Moment {
     const { clock } = this.#options;
     return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs(), epoch: this.#epoch };
@@ -196,7 +229,8 @@ export class Ends {
     try {
       state.ends.write([...this.#ends]);
       const { last, endedAt, restarts, ...rest } = this.#history;
-      state.restarts.write({ ...rest, restarts: [...restarts], last: last ?? null, endedAt: endedAt ?? null });
+      const policy = { ...rest, restarts: [...restarts], last: last ?? null, endedAt: endedAt ?? null };
+      state.restarts.write({ ...policy, lastStart: this.#lastStart });
     } catch (error) {
       log.warn({ error: describeError(error) }, 'the ends of etcd could not be written down');
     }

@@ -44,6 +44,7 @@ export class EtcdChild implements ChildPort {
       adopted: view.life?.adopted ?? false,
       startedAtMs: view.life?.startedAtMs,
       readyAtMs: view.readyAtMs,
+      readyMs: view.readyMs,
       end: end === undefined ? undefined : childEnd(end.number, end.end),
     };
   }
@@ -95,7 +96,7 @@ export function childEnd(life: number, end: LifeEnd): ChildEnd {
       : end.exit.kind === 'signal'
         ? { kind: 'signal', name: end.exit.name }
         : end.exit;
-  return { life, exit, asked: askedOf(end), endedAtMs: end.endedAtMs ?? 0 };
+  return { life, exit, asked: askedOf(end), endedAtMs: end.endedAtMs };
 }
 
 /** The reason was written by {@link EtcdChild.stop} as `why: because`. */

@@ -2,10 +2,11 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { EtcdClient } from '../etcd/client.ts';
 import { askMetrics } from '../etcd/health.ts';
-import type { ClusterId, MemberId, MemberList } from '../etcd/member.ts';
+import type { ClusterId, Member, MemberId, MemberList } from '../etcd/member.ts';
+import { named, namedKeys } from '../etcd/named-call.ts';
 import { askPeerMembers } from '../etcd/peer-http.ts';
 import type { TlsFiles } from '../pki/tls-files.ts';
-import type { ClusterPort, MemberStatusAnswer } from './ports.ts';
+import type { ClusterPort, KeysPort, MemberStatusAnswer } from './ports.ts';
 
 export interface EtcdClusterOptions {
   readonly clock: Clock;
@@ -80,7 +81,33 @@ export class EtcdCluster implements ClusterPort {
     return typeof metrics !== 'string' && metrics.isLeader === true;
   }
 
+  /** Metrics are served on the client URL too, whatever the metrics URL is. */
+  async activePeers(endpoint: string, timeoutMs: number): Promise<ReadonlySet<MemberId> | undefined> {
+    const { clock, clientTls } = this.#options;
+    const metrics = await askMetrics({ metricsUrl: endpoint, tls: clientTls, clock, deadlineMs: timeoutMs });
+    return typeof metrics === 'string' ? undefined : metrics.activePeers;
+  }
+
   async moveLeader(endpoint: string, target: MemberId, timeoutMs: number): Promise<void> {
-    await this.client(endpoint).moveLeader(target, { deadlineMs: timeoutMs });
+    await named(this.client(endpoint).moveLeader(target, { deadlineMs: timeoutMs }));
+  }
+  async addLearner(endpoint: string, peerUrl: string, timeoutMs: number): Promise<Member> {
+    return (await named(this.client(endpoint).addLearner(peerUrl, { deadlineMs: timeoutMs }))).member;
+  }
+
+  async promoteMember(endpoint: string, id: MemberId, timeoutMs: number): Promise<void> {
+    await named(this.client(endpoint).promoteMember(id, { deadlineMs: timeoutMs }));
+  }
+
+  async removeMember(endpoint: string, id: MemberId, timeoutMs: number): Promise<void> {
+    await named(this.client(endpoint).removeMember(id, { deadlineMs: timeoutMs }));
+  }
+
+  async updateMember(endpoint: string, id: MemberId, peerUrls: readonly string[], timeoutMs: number): Promise<void> {
+    await named(this.client(endpoint).updateMember(id, peerUrls, { deadlineMs: timeoutMs }));
+  }
+
+  keys(endpoint: string): KeysPort {
+    return namedKeys(this.client(endpoint).keys);
   }
 }

@@ -45,10 +45,11 @@ export type AgentEvent =
       readonly memberId: string;
       readonly foundingId: string;
     }
+  | { readonly kind: 'member.joined'; readonly clusterId: string; readonly memberId: string }
+  | { readonly kind: 'change.resolved'; readonly change: string; readonly applied: boolean | null }
   | { readonly kind: 'data.adopted'; readonly clusterId: string; readonly memberId: string }
   | { readonly kind: 'data.archived'; readonly memberId: string; readonly path: string; readonly reason: string }
   | { readonly kind: 'data.archiveRemoved'; readonly path: string; readonly because: string }
-  | { readonly kind: 'data.leftovers'; readonly path: string; readonly what: string }
   | { readonly kind: 'volume.missing'; readonly path: string }
   | { readonly kind: 'volume.returned'; readonly path: string }
   // the role

@@ -2,12 +2,18 @@ import { type Clock, timestamp } from '../base/clock.ts';
 import type { Disk } from '../base/disk.ts';
 import { AgentError, describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { formatId } from '../etcd/member.ts';
-import type { Archives } from './archive.ts';
+import { formatId, type MemberId } from '../etcd/member.ts';
+import type { Archive, Archives } from './archive.ts';
+import type { ClusterWatch } from './change/cluster-watch.ts';
+import type { Joining } from './change/joining.ts';
+import type { Leaving } from './change/leaving.ts';
+import { forcedStop, type Stops } from './change/stops.ts';
 import { asReported } from './changes.ts';
+import { commandLine } from './command-line.ts';
+import { orDiskRefused } from './disk-refused.ts';
+import type { Effects } from './effects.ts';
 import { type Ends, reportedExit } from './ends.ts';
 import type { ClusterFounding } from './founder.ts';
-import { handOver } from './handover.ts';
 import type { Journal, JournalEntry } from './journal.ts';
 import type { Layout } from './layout.ts';
 import type { DataSeen } from './observed.ts';
@@ -25,6 +31,11 @@ export interface ExecutorOptions {
   readonly ends: Ends;
   readonly reports: Reports;
   readonly founding: ClusterFounding;
+  readonly joining: Joining;
+  readonly leaving: Leaving;
+  readonly stops: Stops;
+  readonly clusterWatch: ClusterWatch;
+  readonly effects: Effects;
   readonly archives: Archives;
   readonly journal: Journal;
   readonly state: AgentState;
@@ -34,8 +45,16 @@ export interface ExecutorOptions {
   readonly log: Log;
   /** The command for a start of this member; `founding`: with the state `new`. */
   readonly startOrder: (identity: IdentityRecord, founding: boolean) => StartOrder & { readonly version: string };
+  /** What it is started with, as one comparable text: the command and every file that it names. */
+  readonly startingWith: (identity: IdentityRecord) => string;
+  /** Where the own etcd serves clients. */
+  readonly ownUrl: () => string;
   readonly stopGraceMs: () => number;
+  /** The machine goes down. */
+  readonly goingDown: () => boolean;
   readonly archiveBound: () => { readonly keep: number; readonly minDays: number };
+  /** Clears the change record that an interrupted change of this node may have left. */
+  readonly resolveChange: () => Promise<void>;
   /** The grant under which this node is a member now; empty if there is none. */
   readonly grantId: () => string;
   /** What lies in the data directory now. */
@@ -44,6 +63,8 @@ export interface ExecutorOptions {
   readonly quiet: () => void;
   /** A restart for being stuck was ordered: the next one is an hour away at least. */
   readonly stuckRestarted: () => void;
+  /** The member list is read anew in the next turn. */
+  readonly membershipChanged: () => void;
 }
 
 /** How long the peers have to answer before a start. Unit: ms. */
@@ -74,7 +95,8 @@ export class Executor {
     try {
       await executor(step, because);
       this.#end(entry, 'done', '');
-    } catch (error) {
+    } catch (cause) {
+      const error = orDiskRefused(step.kind, cause);
       this.#end(entry, 'failed', describeError(error));
       throw error;
     }
@@ -82,7 +104,10 @@ export class Executor {
 
   /** Forgetting one does not compile. */
   readonly #executors: Executors = {
-    beginFounding: async () => await this.#options.founding.begin(await this.#options.lookAtData()),
+    beginFounding: async () => {
+      await this.#options.founding.begin(await this.#options.lookAtData());
+      this.#forgetEarlierMember();
+    },
     startFounder: async () => await this.#start(true),
     setEmptyLogAside: async (_step, because) => this.#setEmptyLogAside(because),
     completeFounding: async () => this.#completeFounding(),
@@ -92,12 +117,33 @@ export class Executor {
     startMember: async () => await this.#start(false),
     stopEtcd: async (_step, because) => await this.#stop(because),
     restartStuck: async (_step, because) => {
-      await handOver(this.#options, this.#identity());
-      await this.#options.child.dump({ graceMs: dumpGraceMs, why: 'stuck', because });
-      this.#options.stuckRestarted();
+      const order = { graceMs: dumpGraceMs, why: 'stuck', because } as const;
+      // One that does nothing keeps no quorum up: where nobody answers it is restarted all the same.
+      await this.#options.stops.end({
+        how: 'dump',
+        order,
+        force: false,
+        evenIfSilent: true,
+        intend: () => this.#options.stuckRestarted(),
+      });
     },
     stopLocked: async (_step, because) =>
       await this.#options.child.stop({ graceMs: dumpGraceMs, why: 'dataLocked', because }),
+    addLearner: async () => await this.#changing(() => this.#options.joining.addLearner()),
+    takeUpLearner: async (step) => await this.#changing(() => this.#takeUp(step.memberId)),
+    beginJoin: async () => this.#options.joining.begin(),
+    startJoiner: async () => await this.#startJoiner(),
+    completeJoin: async () => this.#completeJoin(),
+    cancelJoin: async (step) => await this.#changing(() => this.#options.joining.cancel(step.memberId)),
+    promoteSelf: async (step) =>
+      await this.#changing(() => this.#options.joining.promote(this.#identity(), step.consent)),
+    removeSelf: async (_step, because) => {
+      const running = this.#options.child.view().phase !== 'down';
+      await this.#changing(async () => {
+        await this.#options.leaving.leave(this.#identity(), running, because);
+      });
+    },
+    resolveChange: async () => await this.#changing(() => this.#options.resolveChange()),
     recordRemoval: async (step) => this.#recordRemoval(step.evidence),
     archiveData: async () => this.#archiveData(),
     recordHold: async (step, because) => {
@@ -106,13 +152,13 @@ export class Executor {
     },
   };
 
-  async #start(founding: boolean): Promise<void> {
-    const { child, ends, peers, reports, disk, layout, startOrder, log, state } = this.#options;
-    const identity = this.#identity();
+  async #start(founding: boolean, identity = this.#identity()): Promise<void> {
+    const { child, ends, peers, reports, disk, layout, startOrder, startingWith, log, state } = this.#options;
     const order = startOrder(identity, founding);
     const intent = state.runIntent();
     if (intent.kind !== 'ok' || intent.value.intent !== 'run') this.#recordIntent('run', 'etcd is started');
     this.#tryToWrite(() => disk.replace(layout.commandLine, `${commandLine(order)}\n`, 0o644));
+    ends.starting(child.view().life, startingWith(identity));
     await child.start(order);
     this.#tryToWrite(() => state.usedVersion.write({ version: order.version }));
     ends.started();
@@ -122,12 +168,57 @@ export class Executor {
     this.#tryToWrite(() => reports.report({ kind: 'process.started', life, pid: pid ?? 0, version: order.version }));
   }
 
+  /** Whatever comes of it, what was heard of the cluster before counts no more. */
+  async #changing(change: () => Promise<void>): Promise<void> {
+    try {
+      await change();
+    } finally {
+      this.#options.clusterWatch.forget();
+      this.#options.membershipChanged();
+    }
+  }
+
+  async #takeUp(memberId: MemberId): Promise<void> {
+    const { effects, joining, ends } = this.#options;
+    // For the new member: nothing replaces `removed` for the old one. What was seen of an earlier member says nothing of this one;
+    // that is let go before the identity: killed right after it, nobody would.
+    effects.do('join.intent', () => {
+      this.#recordIntent('run', 'this node joins a cluster', memberId);
+      ends.release();
+    });
+    await joining.takeUp(memberId);
+  }
+
+  /** What was said and seen of an earlier member of this node says nothing of the new one. */
+  #forgetEarlierMember(): void {
+    this.#options.peers.forget();
+    this.#options.ends.release();
+  }
+
+  async #startJoiner(): Promise<void> {
+    const { joining, effects } = this.#options;
+    const identity = await joining.refreshArguments(this.#identity());
+    await effects.doing('join.spawn', () => this.#start(false, identity));
+  }
+
+  #completeJoin(): void {
+    const { joining, reports, membershipChanged } = this.#options;
+    const { clusterId, memberId } = this.#identity();
+    reports.report({ kind: 'member.joined', clusterId: formatId(clusterId), memberId: formatId(memberId) });
+    joining.complete();
+    membershipChanged();
+  }
+
   async #stop(because: string): Promise<void> {
-    const { child, state } = this.#options;
+    const { child, state, stops, stopGraceMs, goingDown } = this.#options;
     const identity = state.knownIdentity();
+    const order = { graceMs: stopGraceMs(), why: 'stop', because } as const;
+    if (goingDown()) return void (await stops.shutdown(order));
     // A member that was removed leads nobody, and asking it would only provoke its panic.
-    if (identity !== undefined && !this.#isRemoved(identity)) await handOver(this.#options, identity);
-    await child.stop({ graceMs: this.#options.stopGraceMs(), why: 'stop', because });
+    if (identity !== undefined && this.#isRemoved(identity)) return await child.stop(order);
+    // An order that an earlier agent could not finish: the check is made anew.
+    const force = because === forcedStop;
+    await stops.end({ how: 'stop', order, force, evenIfSilent: force });
   }
 
   #setEmptyLogAside(because: string): void {
@@ -158,17 +249,33 @@ export class Executor {
   #recordRemoval(evidence: readonly string[]): void {
     this.#options.quiet();
     const identity = this.#identity();
-    const stone = this.#tombstoneOf(identity) ?? this.#writeTombstone(identity, evidence);
-    this.#reportRemoval(identity, stone.evidence);
-    this.#recordIntent('removed', stone.evidence.join('; '));
+    const { effects } = this.#options;
+    const stone =
+      this.#tombstoneOf(identity) ?? effects.do('removal.tombstone', () => this.#writeTombstone(identity, evidence));
+    effects.do('removal.report', () => this.#reportRemoval(identity, stone.evidence));
+    effects.do('removal.intent', () => this.#recordIntent('removed', stone.evidence.join('; ')));
   }
 
-  #writeTombstone({ clusterId, memberId }: IdentityRecord, evidence: readonly string[]): Tombstone {
-    const { state, clock, grantId } = this.#options;
-    const at = timestamp(clock);
-    const stone = { clusterId, memberId, grantId: grantId(), at, evidence: [...evidence], archive: '' };
+  #writeTombstone(identity: IdentityRecord, evidence: readonly string[]): Tombstone {
+    const { state, clock } = this.#options;
+    const { clusterId, memberId } = identity;
+    const stone: Tombstone = {
+      clusterId,
+      memberId,
+      grantId: this.#endedGrant(memberId),
+      at: timestamp(clock),
+      evidence: [...evidence],
+      archive: '',
+      retired: state.leaveOf(identity)?.retires === true,
+    };
     state.tombstones.write([...this.#tombstones(), stone]);
     return stone;
+  }
+
+  /** The grant that a removal has ended: that of our own leave, or else the one that the role carries now. */
+  #endedGrant(memberId: MemberId): string {
+    const leave = this.#options.state.leave.read();
+    return leave.kind === 'ok' && leave.value.memberId === memberId ? leave.value.grantId : this.#options.grantId();
   }
 
   #reportRemoval(identity: IdentityRecord, evidence: readonly string[]): void {
@@ -186,33 +293,44 @@ export class Executor {
   }
 
   #archiveData(): void {
-    const { archives, reports, state, log, clock } = this.#options;
+    const { archives, reports, state, log, clock, effects } = this.#options;
     const identity = this.#identity();
     const memberId = formatId(identity.memberId);
     const stone = this.#tombstoneOf(identity);
     if (stone === undefined) throw new NoIdentityError(`member ${memberId} has no tombstone, so its data is not moved`);
-    const path = archives.moveData({
-      nodeId: identity.nodeId,
-      clusterId: formatId(identity.clusterId),
-      memberId,
-      at: stone.at,
-      reason: 'this member was removed from its cluster',
-      evidence: stone.evidence,
-    });
+    const path = effects.do('removal.archive', () =>
+      archives.moveData({
+        nodeId: identity.nodeId,
+        clusterId: formatId(identity.clusterId),
+        memberId,
+        at: stone.at,
+        reason: 'this member was removed from its cluster',
+        evidence: stone.evidence,
+      }),
+    );
     log.info({ path }, 'the data of the removed member was archived');
     if (!reports.reported.archivedPaths.includes(path)) {
       reports.report({ kind: 'data.archived', memberId, path, reason: 'removed' });
     }
     const isIt = (one: Tombstone) => one.memberId === stone.memberId && one.clusterId === stone.clusterId;
-    state.tombstones.write(this.#tombstones().map((one) => (isIt(one) ? { ...one, archive: path } : one)));
-    for (const archive of archives.expired(this.#options.archiveBound(), clock.wallMs())) {
-      reports.report({
-        kind: 'data.archiveRemoved',
-        path: archive.path,
-        because: 'newer complete archives are beyond the bound',
-      });
-      log.warn({ path: archive.path }, 'an old archive is removed');
+    effects.do('removal.archived', () =>
+      state.tombstones.write(this.#tombstones().map((one) => (isIt(one) ? { ...one, archive: path } : one))),
+    );
+    for (const archive of archives.expired(this.#options.archiveBound(), clock.wallMs())) this.#removeArchive(archive);
+  }
+
+  /** Reported first, and once: what is gone cannot be told of any more. One that cannot be removed stands in nobody's way. */
+  #removeArchive(archive: Archive): void {
+    const { archives, reports, log } = this.#options;
+    const { path } = archive;
+    if (!reports.reported.removedArchives.includes(path)) {
+      reports.report({ kind: 'data.archiveRemoved', path, because: 'newer complete archives are beyond the bound' });
+      log.warn({ path }, 'an old archive is removed');
+    }
+    try {
       archives.remove(archive);
+    } catch (error) {
+      log.warn({ path, error: describeError(error) }, 'an old archive could not be removed');
     }
   }
 
@@ -229,13 +347,14 @@ export class Executor {
     return reading.kind === 'ok' ? reading.value : [];
   }
 
-  #recordIntent(intent: 'run' | 'held' | 'removed', because: string): void {
+  #recordIntent(intent: 'run' | 'held' | 'removed', because: string, newMember?: MemberId): void {
     const { state, clock } = this.#options;
     const identity = state.knownIdentity();
+    const memberId = newMember ?? identity?.memberId;
     state.recordRunIntent({
       intent,
       clusterId: identity === undefined ? '' : formatId(identity.clusterId),
-      memberId: identity === undefined ? '' : formatId(identity.memberId),
+      memberId: memberId === undefined ? '' : formatId(memberId),
       because,
       at: timestamp(clock),
     });
@@ -270,14 +389,8 @@ export class Executor {
 const processSteps: ReadonlySet<Step['kind']> = new Set([
   'askPeers',
   'startMember',
+  'startJoiner',
   'stopEtcd',
   'restartStuck',
   'stopLocked',
 ]);
-
-/** The command as a shell would take it. */
-function commandLine(order: StartOrder): string {
-  return [order.binary, ...order.arguments]
-    .map((word) => (/^[\w./:=,@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
-    .join(' ');
-}

@@ -32,6 +32,22 @@ export function flagDrift(theirs: readonly string[], ours: readonly string[]): r
   });
 }
 
+/**
+ * @pure One sentence for each flag that differs between what we started (`running`) and what we would start now (`next`). Where
+ * the data lies and how a member begins does not count: etcd reads that once.
+ */
+export function flagChanges(running: readonly string[], next: readonly string[]): readonly string[] {
+  const [before, after] = [flagsOf(running), flagsOf(next)];
+  return [...new Set([...before.keys(), ...after.keys()])].flatMap((name) => {
+    const [was, will] = [before.get(name), after.get(name)];
+    if (was === will || bootstrap.has(name)) return [];
+    return [`--${name} is ${was ?? 'not set'} and becomes ${will ?? 'not set'}`];
+  });
+}
+
+/** Read by etcd only while it has no log. */
+const bootstrap: ReadonlySet<string> = new Set(['initial-cluster', 'initial-cluster-state', 'initial-cluster-token']);
+
 /** `--a=b`, `--a b`, `-a=b` and `--a`, by name; a flag that stands twice counts as etcd takes it: the last. */
 function flagsOf(words: readonly string[]): ReadonlyMap<string, string> {
   const flags = new Map<string, string>();

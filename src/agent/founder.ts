@@ -70,10 +70,18 @@ export class ClusterFounding {
   }
 
   /** What an order to found with these lines would lead to. Throws {@link FoundingRefusedError} or FoundersRefusedError. */
-  check(lines: readonly string[] | 'alone', data: DataSeen): FoundingRecord {
+  check(lines: readonly string[] | 'alone' | 'aloneAfterAll', data: DataSeen): FoundingRecord {
     this.#refuseIfMember(data);
     const record = this.#record();
-    const alone = lines === 'alone';
+    if (lines === 'alone' && record?.state === 'prepared') {
+      throw new FoundingRefusedError(
+        'this node was prepared to found together with others, and no list of them is given',
+        {
+          hint: 'Give the lines of all founders: `etcd-node-agent found --list FILE`. For a cluster of this node alone: `found --alone`.',
+        },
+      );
+    }
+    const alone = lines === 'alone' || lines === 'aloneAfterAll';
     const nonce = record?.nonce ?? (alone ? this.#options.random.hex(16) : undefined);
     if (nonce === undefined) {
       throw new FoundingRefusedError('this node has no nonce, so the list cannot have its line', {
@@ -88,12 +96,16 @@ export class ClusterFounding {
     return record === undefined || record.state === 'prepared' ? wanted : record;
   }
 
-  /** Orders the founding: the volume is claimed, `pending` is durable. Repeating the same order changes nothing. */
-  order(wanted: FoundingRecord): void {
+  /** Claims the volume for the founding that is about to be ordered. Harmless if no order follows. */
+  takeGround(wanted: FoundingRecord): void {
     if (wanted.state !== 'pending') return;
     this.#options.volume.claim();
     this.#options.disk.ensureDirectory(this.#options.layout.memberDir, 0o755);
-    this.#options.state.founding.write(wanted);
+  }
+
+  /** Orders the founding: `pending` is durable. Repeating the same order changes nothing. */
+  order(wanted: FoundingRecord): void {
+    if (wanted.state === 'pending') this.#options.state.founding.write(wanted);
   }
 
   /**
@@ -131,11 +143,11 @@ export class ClusterFounding {
     return record;
   }
 
-  /** Whether the data directory carries the mark of this very founding. */
+  /** Whether the data directory carries the mark of this very founding. Throws what the disk throws. */
   carriesMark(): boolean {
     const mark = this.#options.disk.read(this.#options.layout.foundingMark);
-    const record = this.#record();
-    return mark !== undefined && record !== undefined && new TextDecoder().decode(mark).trim() === record.token;
+    const record = this.#options.state.founding.read();
+    return mark !== undefined && record.kind === 'ok' && new TextDecoder().decode(mark).trim() === record.value.token;
   }
 
   /**
@@ -155,22 +167,28 @@ export class ClusterFounding {
       throw new FoundingRefusedError(
         `an etcd of cluster ${formatId(answer.clusterId)} answers at ${founder.peerUrl}, where founder ${founder.name} of cluster ${formatId(expected)} should be`,
         {
-          hint: 'That cluster exists already. Join it as a new member, or free the address; see docs/runbook.md, "founding was refused".',
+          hint: 'That cluster exists already. Make this node a new member of it, or free the address; see docs/runbook.md, "founding was refused".',
         },
       );
     }
     if (record.memberId === null || answer.memberIds.includes(record.memberId)) return;
     throw new FoundingRefusedError(
       `cluster ${formatId(expected)} runs without this founder: the list at ${founder.peerUrl} lacks member ${formatId(record.memberId)}, which was removed before it ever started`,
-      { hint: 'This node joins as a new member. See docs/runbook.md, "founding was refused".' },
+      { hint: 'It comes back as a new member. See docs/runbook.md, "a member from scratch".' },
     );
   }
 
   #record(): FoundingRecord | undefined {
-    const reading = this.#options.state.founding.read();
+    const { state } = this.#options;
+    const reading = state.founding.read();
     if (reading.kind === 'absent') return undefined;
-    if (reading.kind === 'ok') return reading.value;
+    // The founding of a cluster that ended with this node is over for good, and frees it for another one.
+    if (reading.kind === 'ok') return this.#isRetired(reading.value.clusterId) ? undefined : reading.value;
     throw new FoundingRefusedError(reading.because, { hint: 'See docs/runbook.md, "state that cannot be read".' });
+  }
+
+  #isRetired(clusterId: ClusterId | null): boolean {
+    return clusterId !== null && this.#options.state.retiredClusters().has(clusterId);
   }
 
   #own(nonce: string): Founder {
@@ -206,7 +224,6 @@ export class ClusterFounding {
       memberId,
       name: this.#options.name,
       peerUrl: this.#options.peerUrl,
-      clientUrl: this.#options.clientUrl,
       grantId: '',
       initialCluster: initialCluster(founders),
       initialClusterToken: record.token,
@@ -220,15 +237,17 @@ export class ClusterFounding {
     const founding = this.#record();
     if (founding !== undefined && founding.state === 'done') throw this.#alreadyOrdered(founding);
     const identity = state.identity.read();
-    if (identity.kind !== 'absent' && founding?.state !== 'started' && founding?.state !== 'pending') {
+    const retired = identity.kind === 'ok' && this.#isRetired(identity.value.clusterId);
+    if (identity.kind !== 'absent' && !retired && founding?.state !== 'started' && founding?.state !== 'pending') {
       throw new FoundingRefusedError('this node is, or was, a member of a cluster', {
         hint: 'A node founds at most once. `etcd-node-agent status` shows its cluster.',
       });
     }
     const tombstones = state.tombstones.read();
-    if (tombstones.kind !== 'absent' && !(tombstones.kind === 'ok' && tombstones.value.length === 0)) {
+    const isOver = ({ clusterId }: { readonly clusterId: ClusterId }) => this.#isRetired(clusterId);
+    if (tombstones.kind !== 'absent' && !(tombstones.kind === 'ok' && tombstones.value.every(isOver))) {
       throw new FoundingRefusedError('this node was removed from a cluster; a new cluster beside it would be a split', {
-        hint: 'Give the node a new role: it joins the existing cluster as a learner.',
+        hint: 'It comes back as a new member of the existing one. See docs/runbook.md, "a member from scratch".',
       });
     }
     if (data.kind === 'absent' || data.kind === 'empty' || data.kind === 'prepared') return;

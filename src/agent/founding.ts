@@ -58,7 +58,7 @@ export function ownFounder(founders: readonly Founder[], own: Founder): Founder 
         ? `the list has ${own.name}, but with another nonce than this node's: the list is old, or this node has lost its state`
         : `this node (${own.name} ${own.peerUrl}) is not among the founders`,
       {
-        hint: 'If the cluster was never started, run `found prepare` on every founder again and pass the new lines. If it was, this node joins it as a new member; it never founds it twice.',
+        hint: 'If the cluster was never started, run `found prepare` on every founder again and pass the new lines. If it was, it is never founded twice: see docs/runbook.md, "a member from scratch".',
       },
     );
   }

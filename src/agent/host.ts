@@ -1,5 +1,6 @@
 import { chownSync, existsSync, lstatSync, readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { errnoOf } from '../base/errors.ts';
 
 /** What the agent asks of the machine below it, beside files. A port: tests and the simulator bring their own. */
 export interface Host {
@@ -15,7 +16,10 @@ export interface Host {
   removeTree(path: string): void;
   /** Gives a directory or file to the user that etcd runs as; harmless where that is ourselves. */
   giveTo(path: string, owner: Owner): void;
-  /** Device, inode, size and time of change, as one comparable text; `absent` if there is no such file. */
+  /**
+   * Device, inode, size and time of change, as one comparable text; `absent` if there is no such file, the errno where it
+   * cannot be looked at (`EACCES`). Never throws.
+   */
   fingerprint(path: string): string;
 }
 
@@ -51,8 +55,12 @@ export const realHost: Host = {
   removeTree: (path) => rmSync(path, { recursive: true, force: true }),
   giveTo: (path, owner) => chownSync(path, owner.uid, owner.gid),
   fingerprint(path) {
-    const stats = statSync(path, { throwIfNoEntry: false });
-    return stats === undefined ? 'absent' : `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeMs}`;
+    try {
+      const stats = statSync(path, { throwIfNoEntry: false });
+      return stats === undefined ? 'absent' : `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeMs}`;
+    } catch (error) {
+      return errnoOf(error) ?? String(error);
+    }
   },
 };
 

@@ -10,6 +10,8 @@ export interface Layout {
   readonly dataDir: string;
   /** The identity file that a founding puts into the new data directory. */
   readonly foundingMark: string;
+  /** The identity file that a join puts into the new data directory. */
+  readonly joinMark: string;
   readonly archiveDir: string;
   /** Lock, lives and logs of the child. */
   readonly childDir: string;
@@ -21,6 +23,9 @@ export interface Layout {
   readonly commandLine: string;
   readonly volumeMarker: string;
   readonly outboxDir: string;
+  readonly outboxWitness: string;
+  /** Its second copy: a backup of the state directory does not bring it back. */
+  readonly outboxWitnessTwin: string;
 }
 
 /** @pure The layout of member `memberName` of the cluster that is called `clusterName` on this node. */
@@ -37,6 +42,7 @@ export function layoutOf(options: {
     memberDir,
     dataDir: `${memberDir}/data`,
     foundingMark: `${memberDir}/data/etcd-node-agent.founding`,
+    joinMark: `${memberDir}/data/etcd-node-agent.join`,
     archiveDir: `${memberDir}/archive`,
     childDir: `${memberDir}/etcd`,
     lockFile: `${memberDir}/lock`,
@@ -45,5 +51,7 @@ export function layoutOf(options: {
     commandLine: `${memberDir}/command-line`,
     volumeMarker: `${options.dataRoot}/.etcd-node-agent-volume`,
     outboxDir: `${options.stateDir}/outbox`,
+    outboxWitness: `${options.stateDir}/outbox-witness`,
+    outboxWitnessTwin: `${memberDir}/outbox-witness`,
   };
 }

@@ -34,6 +34,11 @@ export class LifeWatch {
     return entries.flatMap((entry) => this.#fold(entry));
   }
 
+  /** All lines of a life are about to be taken anew. */
+  forget(): void {
+    this.#life = 0;
+  }
+
   /** The life has ended and all its lines were taken: a trace that was still open is complete now. */
   end(life: number): Evidence {
     this.#begin(life);

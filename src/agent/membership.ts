@@ -23,9 +23,10 @@ export class Membership {
   readonly #reports: Reports;
   readonly #log: Log;
   readonly #everyMs: () => number;
+  readonly #ownUrl: () => string;
   #latest: { readonly list: MemberList; readonly atMs: number; readonly wallMs: number } | undefined;
   #dueMs = 0;
-  #silent = false;
+  #silentSinceMs: number | undefined;
 
   constructor(options: {
     readonly cluster: ClusterPort;
@@ -35,6 +36,8 @@ export class Membership {
     readonly log: Log;
     /** A linearizable list is read at least this often while etcd is ready. Unit: ms. */
     readonly everyMs: () => number;
+    /** Where the own etcd serves clients. */
+    readonly ownUrl: () => string;
   }) {
     this.#cluster = options.cluster;
     this.#clock = options.clock;
@@ -42,6 +45,7 @@ export class Membership {
     this.#reports = options.reports;
     this.#log = options.log;
     this.#everyMs = options.everyMs;
+    this.#ownUrl = options.ownUrl;
   }
 
   /** The last linearizable list, with the wall time of its reading. */
@@ -61,7 +65,17 @@ export class Membership {
 
   /** Our own etcd gave no list when it was last asked: it has no quorum, or no longer belongs to one. */
   get silent(): boolean {
-    return this.#silent;
+    return this.#silentSinceMs !== undefined;
+  }
+
+  /** Since when each of its lists was asked for in vain. Monotonic, ms; undefined while it gives them. */
+  get silentSinceMs(): number | undefined {
+    return this.#silentSinceMs;
+  }
+
+  /** It is not ready, so it is not asked: what it did not confirm before says nothing about it now. */
+  notAsked(): void {
+    this.#silentSinceMs = undefined;
   }
 
   /** Reads the list if that is due, reports changes, remembers the voters. Never throws for a silent cluster. */
@@ -71,13 +85,13 @@ export class Membership {
     this.#dueMs = now + retryMs;
     let list: MemberList;
     try {
-      list = await this.#cluster.memberList(identity.clientUrl, { linearizable: true, timeoutMs: listDeadlineMs });
+      list = await this.#cluster.memberList(this.#ownUrl(), { linearizable: true, timeoutMs: listDeadlineMs });
     } catch (error) {
       this.#log.debug({ error: String(error) }, 'the member list could not be read');
-      this.#silent = true;
+      this.#silentSinceMs ??= now;
       return;
     }
-    this.#silent = false;
+    this.#silentSinceMs = undefined;
     if (list.clusterId !== identity.clusterId || list.answeredBy !== identity.memberId) return;
     this.#dueMs = this.#clock.monotonicMs() + this.#everyMs();
     this.#latest = { list, atMs: this.#clock.monotonicMs(), wallMs: this.#clock.wallMs() };

@@ -97,10 +97,11 @@ function etcdGauges({ process: etcd, member }: StatusView): readonly GaugeValues
   const phases = ['down', 'starting', 'ready', 'stopping', 'killing'];
   const intents = ['run', 'stopped', 'held', 'removed'];
   return [
-    gauge('etcd_up', '1 while etcd is ready.', etcd.phase === 'ready'),
+    gauge('etcd_up', '1 while etcd is ready and answers.', etcd.phase === 'ready' && etcd.answers),
     oneOf('etcd_phase', 'The label of the current phase is 1.', 'phase', phases, etcd.phase),
     oneOf('etcd_intent', 'The label of what is wanted of etcd is 1.', 'intent', intents, etcd.intent),
     gauge('etcd_life', 'Number of the current or last life of etcd.', etcd.life),
+    gauge('etcd_quorum', '1 if a quorum confirms what this member reads, 0 if none does.', member?.quorum),
     gauge('etcd_learner', '1 if this member is a learner.', member?.learner),
     gauge('etcd_leader', '1 if this member leads.', member?.leader),
     gauge('etcd_db_size_bytes', 'Size of the database of this member.', member?.dbSizeBytes),
@@ -111,14 +112,15 @@ function clusterGauges({ cluster }: StatusView): readonly GaugeValues[] {
   return [
     gauge('cluster_voters', 'Voters in the last linearizable member list.', cluster?.voters),
     gauge('cluster_quorum', 'Voters that must agree.', cluster?.quorum),
-    gauge('cluster_fault_tolerance', 'Voters that may fail.', cluster?.faultTolerance),
+    gauge('cluster_voters_answering', 'Voters that answer now, this one included.', cluster?.answering),
+    gauge('cluster_fault_tolerance', 'Voters that may fail, of those that answer.', cluster?.faultTolerance),
     gauge('cluster_list_time_seconds', 'When that list was read.', cluster === null ? null : seconds(cluster.asOf)),
   ];
 }
 
 function outboxGauges({ outbox }: StatusView): readonly GaugeValues[] {
   return [
-    gauge('outbox_waiting', 'Facts that upstream has not acknowledged.', outbox.waiting),
+    gauge('outbox_waiting', 'Facts that upstream has not acknowledged.', outbox.upstream ? outbox.waiting : undefined),
     gauge('outbox_parked', '1 while upstream refuses the oldest fact for ever.', outbox.parked !== null),
     gauge('outbox_last_seq', 'Number of the newest fact.', outbox.lastSeq),
     gauge('outbox_acknowledged_seq', 'Number of the newest acknowledged fact.', outbox.acknowledgedSeq),

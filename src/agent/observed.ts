@@ -1,6 +1,8 @@
 /** @pure file: all that a turn of the agent knows. Where something is asked, `unknown` is a value of its own, never "absent". */
 
+import type { AcceptedRisk } from '../etcd/accepted-risk.ts';
 import type { ClusterId, Member, MemberId, MemberList } from '../etcd/member.ts';
+import type { LearnerConsent, SafetyQuestion } from '../etcd/safety-question.ts';
 
 export interface Observed {
   readonly supervision: Supervision;
@@ -18,6 +20,10 @@ export interface Observed {
   /** What stands in the way of any start: missing TLS files, a wrong binary, refused flags. Empty if nothing does. */
   readonly preflight: readonly StartProblem[];
   readonly role: RoleSeen;
+  readonly join: JoinSeen;
+  readonly cluster: ClusterSeen;
+  /** A change of this node was interrupted: its record may stand in etcd. */
+  readonly leftRecord: boolean;
 }
 
 /** Whether the agent's own records can be trusted. Without them etcd is run, and membership is not touched. */
@@ -37,9 +43,12 @@ export type Volume =
   | { readonly kind: 'missing'; readonly path: string }
   | { readonly kind: 'unknown'; readonly because: string };
 
-/** Whether etcd is to run, as it stands in a durable file of its own. `unknown`: no copy of it can be read. */
+/**
+ * Whether etcd is to run, as it stands in a durable file of its own. `unknown`: no copy of it can be read. `shutdown`: the machine
+ * goes down, which stands in a file that a reboot clears.
+ */
 export interface RunIntent {
-  readonly kind: 'run' | 'stopped' | 'held' | 'removed' | 'unknown';
+  readonly kind: 'run' | 'stopped' | 'held' | 'removed' | 'unknown' | 'shutdown';
   readonly because: string;
 }
 
@@ -52,6 +61,8 @@ export interface Identity {
   readonly memberId: MemberId;
   readonly name: string;
   readonly peerUrl: string;
+  /** It has no vote yet, as far as this node has read. */
+  readonly isLearner: boolean;
   /** The voters of the last linearizable list that this node read, itself included if it voted. */
   readonly lastVoters: readonly Member[];
 }
@@ -67,7 +78,13 @@ export type DataSeen =
    * for or acknowledged; but etcd takes it for a member's log that names no voters, and would wait for ever.
    */
   | { readonly kind: 'emptyLog' }
-  | { readonly kind: 'member'; readonly clusterId: ClusterId; readonly memberId: MemberId }
+  | {
+      readonly kind: 'member';
+      readonly clusterId: ClusterId;
+      readonly memberId: MemberId;
+      /** Why its log is older than the member was; not there if it is not. */
+      readonly regression?: string;
+    }
   | { readonly kind: 'broken'; readonly because: string }
   /** etcd's files without its log: started, it would serve and silently lose what it acknowledges. */
   | { readonly kind: 'logLost'; readonly because: string }
@@ -107,6 +124,8 @@ export type RemovalSeen =
       readonly exitOverdue: boolean;
       /** The data directory of the removed member lies in the archive. */
       readonly archived: boolean;
+      /** It was the last member, and its cluster ended with it. */
+      readonly retired: boolean;
     };
 
 /** What the other members said when they were asked before a start. */
@@ -144,4 +163,48 @@ export type RoleSeen =
       readonly grantId: string;
       /** True if this very grant ended with the removal of its member: only a new grant id counts again. */
       readonly spent: boolean;
+      /** Undefined: the role document names none. */
+      readonly clusterId: ClusterId | undefined;
+      /** Whether it names anybody to ask. */
+      readonly hasEndpoints: boolean;
+      readonly accepted: readonly AcceptedRisk[];
     };
+
+/** How far this node's latest join has come. */
+export type JoinSeen =
+  | { readonly kind: 'none' }
+  | {
+      readonly kind: 'intended' | 'added' | 'started' | 'done';
+      readonly clusterId: ClusterId;
+      readonly memberId: MemberId | undefined;
+      readonly peerUrl: string;
+    };
+
+/**
+ * @pure A join has begun that has not become this node's recorded member: a learner of it may be in the list. `identity`: the
+ * recorded member, if any; it may be an earlier one.
+ */
+export function isJoining(join: JoinSeen, identity: Pick<Identity, 'memberId'> | undefined): boolean {
+  return join.kind === 'intended' || (join.kind === 'added' && join.memberId !== identity?.memberId);
+}
+
+/** What the cluster said when it was asked for a change that is wanted now. `notAsked`: none is. */
+export type ClusterSeen =
+  | { readonly kind: 'notAsked' }
+  | { readonly kind: 'silent'; readonly because: string; readonly hint: string }
+  | {
+      readonly kind: 'heard';
+      /** All that a change is judged by. */
+      readonly question: Omit<SafetyQuestion, 'wanted'>;
+      /** The peer URL that this node has, or wants. */
+      readonly peerUrl: string;
+      /** What our learner has shown of itself; undefined for anybody else. */
+      readonly consent: LearnerConsent | undefined;
+      readonly space: JoinSpace;
+    };
+
+/** What a joiner needs, and what there is. Unit: bytes; undefined: not known. */
+export interface JoinSpace {
+  readonly neededBytes: number;
+  readonly freeBytes: number | undefined;
+}

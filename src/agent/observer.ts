@@ -1,17 +1,24 @@
 import type { Clock } from '../base/clock.ts';
+import { describeError, errnoOf } from '../base/errors.ts';
 import type { DataDir, DataOfMember } from '../etcd/data-dir.ts';
 import type { Evidence } from '../etcd/evidence.ts';
 import { classifyExit, type EndOfEtcd, type ExitVerdict } from '../etcd/exit.ts';
 import type { EtcdExit } from '../etcd/exit-reasons.ts';
+import { formatId } from '../etcd/member.ts';
+import type { ClusterWatch } from './change/cluster-watch.ts';
+import type { Joining } from './change/joining.ts';
 import type { Ends } from './ends.ts';
 import type { ClusterFounding } from './founder.ts';
 import type { Host } from './host.ts';
 import type { Layout } from './layout.ts';
 import type { LifeWatch } from './life-watch.ts';
+import type { LogProgress } from './log-progress.ts';
 import type { Membership } from './membership.ts';
 import type {
   DataSeen,
   FoundingPhase,
+  Identity,
+  JoinSeen,
   Observed,
   PeersSeen,
   ProcessSeen,
@@ -54,7 +61,11 @@ export interface ObserverOptions {
   readonly removal: RemovalWatch;
   readonly membership: Membership;
   readonly founding: ClusterFounding;
+  readonly joining: Joining;
+  readonly clusterWatch: ClusterWatch;
+  readonly leftRecord: () => boolean;
   readonly state: AgentState;
+  readonly progress: LogProgress;
   readonly volume: DataVolume;
   readonly layout: Layout;
   /** Reads what lies in the data directory; never throws. */
@@ -62,6 +73,8 @@ export interface ObserverOptions {
   readonly host: Host;
   readonly clock: Clock;
   readonly role: () => RoleSeen;
+  /** The machine goes down. */
+  readonly goingDown: () => boolean;
   /** What etcd would be started with now, as one comparable text, and what stands in the way. */
   readonly preflight: () => { readonly startingWith: string; readonly problems: readonly StartProblem[] };
   readonly isStuck: () => boolean;
@@ -74,7 +87,15 @@ export interface ObserverOptions {
 export class Observer {
   readonly #options: ObserverOptions;
   /** `life`, `down`: the newest life when it was looked at, and whether that was over. */
-  #data: { readonly seen: DataSeen; readonly atMs: number; readonly life: number; readonly down: boolean } | undefined;
+  #data:
+    | {
+        readonly seen: DataSeen;
+        readonly found: DataDir;
+        readonly atMs: number;
+        readonly life: number;
+        readonly down: boolean;
+      }
+    | undefined;
   /** When the newest end was first seen. Monotonic, ms. */
   #endSeen: { readonly life: number; readonly atMs: number } | undefined;
 
@@ -89,6 +110,7 @@ export class Observer {
   async observe(): Promise<Observed> {
     const { state, volume, removal, role, preflight } = this.#options;
     await this.#askPeersIfDue();
+    const cluster = await this.#cluster();
     const { view, data } = await this.#viewAndData();
     // From here on nothing is awaited: a plan that is asked for beside a turn must not judge the same end again.
     if (view.phase !== 'down' && view.life !== this.#oomLife) {
@@ -107,15 +129,45 @@ export class Observer {
       intent,
       paused: this.#paused(),
       founding: this.#foundingPhase(),
-      identity,
-      data,
+      identity: identityOf(identity),
+      data: this.#compared(data, view, identity),
       process: this.#process(view),
       removal: removal.look(this.#moment(view, identity)),
       peers: this.#peersSeen(identity),
       start: this.#permission(view, ready.startingWith, intent),
       preflight: view.phase === 'down' ? ready.problems : [],
       role: role(),
+      join: this.#join(),
+      cluster,
+      leftRecord: this.#options.leftRecord(),
     };
+  }
+
+  /** The cluster is heard only while this node joins, waits for its vote or leaves. */
+  async #cluster(): Promise<Observed['cluster']> {
+    const { clusterWatch, state, role, child } = this.#options;
+    const identity = state.knownIdentity();
+    return await clusterWatch.look({
+      identity,
+      removed: identity !== undefined && this.#isArchived(identity),
+      full: state.supervision().kind === 'full',
+      ready: child.view().phase === 'ready',
+      role: role(),
+      join: this.#join(),
+    });
+  }
+
+  #isArchived({ clusterId, memberId }: IdentityRecord): boolean {
+    const stones = this.#options.state.tombstones.read();
+    if (stones.kind !== 'ok') return false;
+    return stones.value.some((one) => one.memberId === memberId && one.clusterId === clusterId && one.archive !== '');
+  }
+
+  #join(): JoinSeen {
+    const reading = this.#options.state.join.read();
+    if (reading.kind !== 'ok' || reading.value.state === 'givenUp') return { kind: 'none' };
+    const { state, clusterId, memberId, peerUrl } = reading.value;
+    return { kind: state, clusterId, memberId: memberId ?? undefined, peerUrl };
   }
 
   /** What lies in the data directory; looked at only while nothing runs on it. */
@@ -127,9 +179,30 @@ export class Observer {
     // What was seen of an etcd that ran says nothing about what it has left.
     const holds = down ? known?.down === true && known.life === life && now - known.atMs < dataSeenForMs : true;
     if (known !== undefined && !fresh && holds) return known.seen;
-    const seen = this.#dataSeen(await this.#options.inspectData());
-    this.#data = { seen, atMs: now, life, down };
+    const found = await this.#options.inspectData();
+    const seen = this.#markedData(found);
+    this.#data = { seen, found, atMs: now, life, down };
     return seen;
+  }
+
+  /** Why the data that lies there now must not be started, as far as is known; undefined if it may, or etcd runs. */
+  async logRegression(): Promise<string | undefined> {
+    const { child, state } = this.#options;
+    const seen = this.#compared(await this.lookAtData(true), child.view(), state.knownIdentity());
+    return seen.kind === 'member' ? seen.regression : undefined;
+  }
+
+  /** The end of the log against what the member had applied: what stands here, and what the others were told. */
+  #compared(seen: DataSeen, view: ChildView, identity: IdentityRecord | undefined): DataSeen {
+    const { progress, peers } = this.#options;
+    const found = this.#data?.found;
+    if (view.phase !== 'down' || seen.kind !== 'member' || found?.kind !== 'member' || identity === undefined)
+      return seen;
+    if (seen.memberId !== identity.memberId || seen.clusterId !== identity.clusterId) return seen;
+    const noted = peers.latest?.noted;
+    if (noted !== undefined) progress.heard(identity, noted);
+    const regression = progress.regression(identity, found);
+    return regression === undefined ? seen : { ...seen, regression };
   }
 
   /** The process as it is now, with what lies in the data directory; that of an etcd that is down was looked at after its end. */
@@ -158,7 +231,7 @@ export class Observer {
     if (view.phase === 'ready' && !unresponsive) return Math.max(100, membership.dueMs - clock.monotonicMs());
     const inQuestion =
       unresponsive || view.phase === 'starting' || (view.phase === 'down' && removal.latest === 'suspected');
-    const askedAt = peers.latest?.askedAtMs ?? 0;
+    const askedAt = peers.latestAbout(identity.memberId)?.askedAtMs ?? 0;
     return inQuestion ? Math.max(100, askedAt + askSlowlyMs - clock.monotonicMs()) : undefined;
   }
 
@@ -175,12 +248,12 @@ export class Observer {
     const { child, state, peers } = this.#options;
     const identity = state.knownIdentity();
     if (identity === undefined || isOnlyVoter(identity)) return;
-    if (this.#shouldAskPeers(child.view())) await peers.ask(identity, peersWithinMs);
+    if (this.#shouldAskPeers(child.view(), identity)) await peers.ask(identity, peersWithinMs);
   }
 
-  #shouldAskPeers(view: ChildView): boolean {
+  #shouldAskPeers(view: ChildView, { memberId }: IdentityRecord): boolean {
     const { peers, clock, removal, watch, membership } = this.#options;
-    const sinceMs = clock.monotonicMs() - (peers.latest?.askedAtMs ?? Number.NEGATIVE_INFINITY);
+    const sinceMs = clock.monotonicMs() - (peers.latestAbout(memberId)?.askedAtMs ?? Number.NEGATIVE_INFINITY);
     const unjudged = this.#unjudgedEnd(view);
     if (unjudged !== undefined) return speaksOfRemoval(unjudged, watch.evidence) && sinceMs >= askAgainMs;
     if (view.phase === 'starting' || (view.phase === 'ready' && this.#options.isUnresponsive()))
@@ -196,7 +269,8 @@ export class Observer {
     const verdict = this.#named(classifyExit(this.#endOfEtcd(end, identity)));
     const waitedMs = clock.monotonicMs() - (this.#endSeen?.atMs ?? 0);
     // Right after a removal of the leader nobody can give a list that counts: there is a moment to ask again.
-    if (verdict.class === 'removalUnconfirmed' && waitedMs < judgeWithinMs && (peers.latest?.others ?? 0) > 0) return;
+    const others = peers.latestAbout(identity?.memberId)?.others ?? 0;
+    if (verdict.class === 'removalUnconfirmed' && waitedMs < judgeWithinMs && others > 0) return;
     ends.settle(end, verdict, view, preflight().startingWith);
     peers.forget();
   }
@@ -234,11 +308,11 @@ export class Observer {
       evidence,
       asked: end.asked,
       host: { freeBytes: host.freeBytes(layout.dataDir), oomKills: this.#oomKills() },
-      lists: peers.latest?.lists ?? [],
+      lists: peers.latestAbout(identity?.memberId)?.lists ?? [],
       lastKnownVoters: identity?.lastVoters.map((voter) => voter.id) ?? [],
       ownId: identity?.memberId,
       clusterId: identity?.clusterId,
-      ownRemovalJournalled: false,
+      ownRemovalJournalled: identity !== undefined && this.#options.state.hasLeft(identity),
     };
   }
 
@@ -255,7 +329,8 @@ export class Observer {
       evidence: watch.evidence,
       processUp: view.phase !== 'down' && view.phase !== 'unknown',
       life: view.life,
-      unconfirmedEnd: ends.last?.class === 'removalUnconfirmed',
+      ready: view.phase === 'ready' || (view.phase !== 'down' && view.readyAtMs !== undefined),
+      unconfirmedLife: ends.unconfirmedLife,
     };
   }
 
@@ -285,14 +360,27 @@ export class Observer {
   #peersSeen(identity: IdentityRecord | undefined): PeersSeen {
     const { peers, clock } = this.#options;
     if (identity === undefined || isOnlyVoter(identity)) return { kind: 'nobody' };
-    const latest = peers.latest;
+    const latest = peers.latestAbout(identity.memberId);
     if (latest === undefined || clock.monotonicMs() - latest.askedAtMs > freshAnswersMs) return { kind: 'notAsked' };
     return { kind: 'asked', lists: latest.lists, silent: latest.silent };
   }
 
   #intent(): RunIntent {
+    const recorded = this.#recordedIntent();
+    const lasts = recorded.kind === 'stopped' || recorded.kind === 'removed';
+    return this.#options.goingDown() && !lasts ? { kind: 'shutdown', because: 'the machine goes down' } : recorded;
+  }
+
+  #recordedIntent(): RunIntent {
     const reading = this.#options.state.runIntent();
-    if (reading.kind === 'ok') return { kind: reading.value.intent, because: reading.value.because };
+    if (reading.kind === 'ok') {
+      const { intent, because, memberId } = reading.value;
+      const identity = this.#options.state.knownIdentity();
+      // Written for the member before this one: a crash between its successor's identity and intent leaves it so.
+      const ofAnother = identity !== undefined && memberId !== '' && memberId !== formatId(identity.memberId);
+      if (intent === 'removed' && ofAnother) return { kind: 'run', because: 'an earlier member was removed' };
+      return { kind: intent, because };
+    }
     if (reading.kind === 'absent') return { kind: 'run', because: '' };
     // It is not known whether etcd may run: one that runs goes on, one that is down is not started.
     return { kind: 'unknown', because: reading.because };
@@ -307,23 +395,36 @@ export class Observer {
     const reading = this.#options.state.founding.read();
     // Unreadable is not "never": whatever it was, it is over for this agent (supervision says so besides).
     if (reading.kind === 'absent') return 'none';
-    return reading.kind === 'ok' ? reading.value.state : 'done';
+    if (reading.kind !== 'ok') return 'done';
+    const { clusterId, state } = reading.value;
+    // A cluster that ended with this node was founded once; that counts no more.
+    return clusterId !== null && this.#options.state.retiredClusters().has(clusterId) ? 'none' : state;
+  }
+
+  #markedData(found: DataDir): DataSeen {
+    try {
+      return this.#dataSeen(found);
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      return { kind: 'unknown', because: `the mark of a founding cannot be read: ${describeError(error)}` };
+    }
   }
 
   #dataSeen(found: DataDir): DataSeen {
-    const { founding } = this.#options;
-    const begun = this.#foundingPhase() === 'started';
+    const { founding, joining } = this.#options;
+    const begun = this.#foundingPhase() === 'started' || this.#join().kind === 'started';
+    const carriesMark = () => founding.carriesMark() || joining.carriesMark();
     switch (found.kind) {
       case 'absent':
         return found;
       case 'empty':
-        return founding.carriesMark() ? { kind: 'prepared' } : { kind: 'empty' };
+        return carriesMark() ? { kind: 'prepared' } : { kind: 'empty' };
       case 'noWal':
         // etcd was ended before its first record: nothing was acknowledged, the founding goes on.
-        if (begun && !found.hasSnapshots && founding.carriesMark()) return { kind: 'prepared' };
+        if (begun && !found.hasSnapshots && carriesMark()) return { kind: 'prepared' };
         return { kind: 'logLost', because: 'there are files of etcd, but no write-ahead log' };
       case 'member':
-        if (begun && wroteNothing(found) && founding.carriesMark()) return { kind: 'emptyLog' };
+        if (begun && wroteNothing(found) && carriesMark()) return { kind: 'emptyLog' };
         return { kind: 'member', clusterId: found.clusterId, memberId: found.memberId };
       case 'broken':
         return { kind: 'broken', because: found.why };
@@ -364,4 +465,11 @@ function etcdExit({ exit }: ChildEnd): EtcdExit {
     case 'unknown':
       return { kind: 'unknown' };
   }
+}
+
+/** The recorded member as the plan sees it. */
+function identityOf(record: IdentityRecord | undefined): Identity | undefined {
+  if (record === undefined) return undefined;
+  const self = record.lastMembers.find(({ id }) => id === record.memberId);
+  return { ...record, isLearner: self?.isLearner === true };
 }

@@ -1,40 +1,54 @@
-import { type Clock, timestamp } from '../base/clock.ts';
+import { type Clock, delay, timestamp } from '../base/clock.ts';
+import { AgentError } from '../base/errors.ts';
 import { formatId, parseId } from '../etcd/member.ts';
 import { quorumOf } from '../etcd/quorum.ts';
 import type { Adoption } from './adoption.ts';
 import type { Agent } from './agent.ts';
-import type { Answer } from './control.ts';
+import { handOverMs } from './change/hand-over.ts';
+import { forcedStop, orderedStop, type Stops } from './change/stops.ts';
+import type { Answer, StartRequest } from './control.ts';
+import { orDiskRefused } from './disk-refused.ts';
+import type { Effects } from './effects.ts';
 import type { Ends } from './ends.ts';
 import type { ClusterFounding } from './founder.ts';
+import type { LogProgress } from './log-progress.ts';
 import type { Observer } from './observer.ts';
 import { OrderRefusedError } from './order-refused.ts';
-import type { Peers } from './peers.ts';
 import type { ChildPort } from './ports.ts';
 import type { Reports } from './reports.ts';
+import type { ShutdownMark } from './shutdown-mark.ts';
+import { planOnceStarted, startLines } from './start-words.ts';
 import type { AgentState } from './state/agent-state.ts';
-import type { FoundingRecord, IdentityRecord } from './state/schemas.ts';
+import type { FoundingRecord } from './state/schemas.ts';
 import type { DataVolume } from './volume.ts';
 
 export interface OperatorOptions {
   readonly agent: Agent;
   readonly observer: Observer;
   readonly child: ChildPort;
-  readonly peers: Peers;
   readonly ends: Ends;
   readonly reports: Reports;
   readonly state: AgentState;
   readonly founding: ClusterFounding;
   readonly adoption: Adoption;
   readonly volume: DataVolume;
+  readonly stops: Stops;
+  readonly effects: Effects;
+  readonly shutdownMark: ShutdownMark;
+  readonly progress: LogProgress;
+  readonly stopGraceMs: () => number;
   readonly clock: Clock;
 }
 
-/** How long others have to answer an operator's question. Unit: ms. */
-const askMs = 2_000;
+/** How long a shutdown of the machine waits for the turn that is being taken. Unit: ms. */
+const turnWithinMs = 5_000;
 /** The longest pause. Unit: ms. */
 const maxPauseMs = 7 * 86_400_000;
 
-/** The orders that an operator can give. Each is checked as a whole, then done; a refusal changes nothing. */
+/**
+ * The orders that an operator can give. Each is checked as a whole, then done: a refusal changes nothing, and what comes last is the
+ * write that makes it count. Throws OrderRefusedError; StateNotWrittenError or DiskRefusedError if the disk refused it meanwhile.
+ */
 export class Operator {
   readonly #options: OperatorOptions;
 
@@ -42,25 +56,46 @@ export class Operator {
     this.#options = options;
   }
 
-  async stop(request: { readonly force: boolean; readonly dryRun: boolean }): Promise<Answer> {
-    const identity = this.#options.state.knownIdentity();
-    const check = identity === undefined ? [] : await this.#checkStop(identity, request.force);
-    return this.#do(
-      request.dryRun,
-      [...check, 'etcd is stopped and stays stopped, across reboots, until `start`'],
-      () => {
-        this.#recordIntent('stopped', request.force ? 'an operator stopped it (forced)' : 'an operator stopped it');
-        this.#audit('stop', request.force ? 'forced' : '');
-      },
+  /** Returns once etcd is gone. Waits up to 30 s while somebody else changes the cluster. */
+  async stop({ force, dryRun }: { readonly force: boolean; readonly dryRun: boolean }): Promise<Answer> {
+    const { stops, agent, observer, state, effects } = this.#options;
+    if (this.#isRemoved()) {
+      const line = 'this member was removed from its cluster: etcd is not started on it again';
+      return { done: false, dryRun, lines: [line] };
+    }
+    const stays = 'etcd is stopped and stays stopped, across reboots, until `start`';
+    if (dryRun) return { done: false, dryRun, lines: [...(await stops.judge({ force })), stays] };
+    const because = force ? forcedStop : orderedStop;
+    const order = { graceMs: this.#options.stopGraceMs(), why: 'stop', because } as const;
+    const before = state.runIntent();
+    const lines = await stops.patiently(() =>
+      agent.exclusively(async () => {
+        const judged = await stops.end({
+          how: 'stop',
+          order,
+          force,
+          evenIfSilent: force,
+          intend: () => {
+            effects.do('stop.intent', () => this.#recordIntent('stopped', because));
+            this.#audit('stop', force ? 'forced' : '');
+          },
+          takeBack: () => {
+            if (before.kind === 'ok') state.recordRunIntent(before.value);
+            else this.#recordIntent('run', 'a stop was refused');
+          },
+        });
+        observer.forgetData();
+        return judged;
+      }),
     );
+    return { done: true, dryRun, lines: [...lines, stays] };
   }
 
-  async start(request: { readonly dryRun: boolean }): Promise<Answer> {
-    const { state, ends } = this.#options;
-    const intent = state.runIntent();
-    if (intent.kind === 'ok' && intent.value.intent === 'removed') {
+  async start(request: StartRequest): Promise<Answer> {
+    const { ends } = this.#options;
+    if (this.#isRemoved()) {
       throw new OrderRefusedError('this member was removed from its cluster; its id never starts again', {
-        hint: 'Give the node its role anew, with a new grantId.',
+        hint: 'To make the node a member again, see docs/runbook.md, "a member from scratch".',
       });
     }
     if (ends.last?.class === 'staleIdentity') {
@@ -68,11 +103,62 @@ export class Operator {
         hint: 'See docs/runbook.md, "a lost disk".',
       });
     }
-    return this.#do(request.dryRun, ['etcd is started; what held it no longer counts'], () => {
-      ends.release();
+    const given = await this.#givenUp(request.acceptLogRegression);
+    const { phase } = this.#options.child.view();
+    const answer = await this.#do(request.dryRun, [], () => {
+      if (given !== undefined) this.#acceptLogRegression();
+      this.#options.shutdownMark.clear();
       this.#recordIntent('run', 'an operator started it');
-      this.#audit('start', '');
+      ends.release();
+      this.#audit('start', given ?? '');
     });
+    const { seen } = await this.#options.agent.planNow();
+    return { ...answer, lines: [...(given === undefined ? [] : [given]), ...startLines(phase, planOnceStarted(seen))] };
+  }
+
+  /** What an operator accepts with `--accept-log-regression`, in words. Throws OrderRefusedError if there is more, or less, than that. */
+  async #givenUp(accepted: string | undefined): Promise<string | undefined> {
+    const { observer, state } = this.#options;
+    const behind = await observer.logRegression();
+    const own = formatId(state.knownIdentity()?.memberId ?? 0n);
+    if (accepted === undefined) {
+      if (behind === undefined) return undefined;
+      throw new OrderRefusedError(`the data of member ${own} is older than the member was: ${behind}`, {
+        hint: `Put the newest data back. If what it had acknowledged since then may be lost: \`etcd-node-agent start --accept-log-regression ${own}\`.`,
+      });
+    }
+    if (behind === undefined) {
+      throw new OrderRefusedError('the log of this member is not known to be behind, so there is nothing to accept', {
+        hint: '`etcd-node-agent why` shows what stands in the way.',
+      });
+    }
+    if (parseId(accepted) !== state.knownIdentity()?.memberId) {
+      throw new OrderRefusedError(`this node is member ${own}, not ${accepted}`, {
+        hint: '`etcd-node-agent status` shows the member id.',
+      });
+    }
+    return `the log of member ${own} went back and is accepted as it is: ${behind}`;
+  }
+
+  #acceptLogRegression(): void {
+    const { state, progress, effects } = this.#options;
+    const identity = state.knownIdentity();
+    if (identity !== undefined) effects.do('regression.accept', () => progress.accept(identity));
+  }
+
+  /** The machine goes down: never refused, and in no queue for long. The run intent stays, so that the next boot starts etcd. */
+  async shutdown({ dryRun }: { readonly dryRun: boolean }): Promise<Answer> {
+    const { stops, agent, clock, shutdownMark, effects, stopGraceMs } = this.#options;
+    const stays = 'etcd is started again after the next boot; before that only by `start`';
+    const how = `leadership is handed over if it leads (at most ${handOverMs / 1000} s), then etcd is stopped (TERM, KILL after ${stopGraceMs() / 1000} s)`;
+    if (dryRun) return { done: false, dryRun, lines: [how, stays] };
+    const unwritten = effects.do('shutdown.mark', () => shutdownMark.set());
+    const doubt = unwritten === '' ? [] : [`an agent that is started before that does not know it: ${unwritten}`];
+    this.#tryToAudit('shutdown');
+    // A turn that is being taken may start etcd, or change the cluster; one that hangs is not waited for.
+    await Promise.race([agent.exclusively(async () => {}), delay(clock, turnWithinMs)]);
+    const order = { graceMs: stopGraceMs(), why: 'stop', because: 'the machine goes down' } as const;
+    return { done: true, dryRun, lines: [...(await stops.shutdown(order)), stays, ...doubt] };
   }
 
   async pause(request: { readonly forMs: number; readonly reason: string }): Promise<Answer> {
@@ -89,13 +175,19 @@ export class Operator {
   }
 
   async resume(): Promise<Answer> {
+    const pause = this.#options.state.pause.read();
+    if (
+      pause.kind === 'absent' ||
+      (pause.kind === 'ok' && Date.parse(pause.value.until) <= this.#options.clock.wallMs())
+    )
+      return { done: false, dryRun: false, lines: ['there is no pause; nothing was changed'] };
     return this.#do(false, ['the pause is over'], () => {
       this.#options.state.pause.write({ until: new Date(0).toISOString(), reason: '' });
       this.#audit('resume', '');
     });
   }
 
-  async found(lines: readonly string[] | 'alone', dryRun: boolean): Promise<Answer> {
+  async found(lines: readonly string[] | 'alone' | 'aloneAfterAll', dryRun: boolean): Promise<Answer> {
     const { founding, observer } = this.#options;
     this.#refuseUntrustedState();
     const data = await observer.lookAtData(true);
@@ -103,8 +195,9 @@ export class Operator {
     await founding.askFounders(record);
     const answer = foundingAnswer(record);
     return this.#do(dryRun, answer, () => {
-      founding.order(record);
+      founding.takeGround(record);
       this.#recordIntent('run', 'an operator founded the cluster');
+      founding.order(record);
       this.#audit('found', record.lines.join(' | '));
     });
   }
@@ -129,9 +222,9 @@ export class Operator {
       state.recordIdentity(plan.identity);
       this.#recordIntent('run', 'an operator adopted this member');
       const [clusterId, memberId] = [formatId(plan.identity.clusterId), formatId(plan.identity.memberId)];
-      reports.report({ kind: 'data.adopted', clusterId, memberId });
-      this.#audit('adopt', `member ${memberId} of cluster ${clusterId}`);
       this.#options.ends.release();
+      reports.tell({ kind: 'data.adopted', clusterId, memberId });
+      this.#audit('adopt', `member ${memberId} of cluster ${clusterId}`);
     });
   }
 
@@ -159,24 +252,7 @@ export class Operator {
     return this.#do(false, [line], () => {
       state.verdict.write({ memberId, verdict, at: timestamp(clock), life: child.view().life });
       if (verdict === 'rejected') this.#options.ends.release();
-      this.#audit(verdict === 'confirmed' ? 'confirm-removed' : 'reject-removal', memberIdText);
-    });
-  }
-
-  /** Voters stay counted in a stop: the others that answer now must be a quorum of all. A single voter needs none. */
-  async #checkStop(identity: IdentityRecord, force: boolean): Promise<readonly string[]> {
-    const { child, peers } = this.#options;
-    if (child.view().phase === 'down') return ['etcd does not run'];
-    const voters = identity.lastVoters;
-    const isVoter = voters.some((voter) => voter.id === identity.memberId);
-    if (!isVoter || voters.length <= 1)
-      return [isVoter ? 'it is the only voter: the cluster is away while it is stopped' : 'it has no vote'];
-    const answers = await peers.ask(identity, askMs);
-    const quorum = quorumOf(voters.length);
-    const numbers = `${answers.lists.length} of the ${voters.length - 1} other voters answer, ${quorum} are needed for a quorum`;
-    if (answers.lists.length >= quorum || force) return [numbers, ...(force ? ['forced'] : [])];
-    throw new OrderRefusedError(`the cluster would lose its quorum: ${numbers}`, {
-      hint: 'Bring the other members back first, or add --force. If the quorum is lost already, see docs/runbook.md, "a lost quorum".',
+      this.#audit(verdict === 'confirmed' ? 'confirm-removed' : 'reject-removal', formatId(memberId));
     });
   }
 
@@ -189,14 +265,34 @@ export class Operator {
   async #do(dryRun: boolean, lines: readonly string[], change: () => void): Promise<Answer> {
     if (dryRun) return { done: false, dryRun, lines };
     await this.#options.agent.exclusively(async () => {
-      change();
-      this.#options.observer.forgetData();
+      try {
+        change();
+      } catch (error) {
+        throw orDiskRefused('the command', error);
+      } finally {
+        this.#options.observer.forgetData();
+      }
     });
     return { done: true, dryRun, lines };
   }
 
+  /** What an operator has done is done: a history that cannot be written is told of it later. */
   #audit(command: string, detail: string): void {
-    this.#options.reports.report({ kind: 'operator.command', command, detail });
+    this.#options.reports.tell({ kind: 'operator.command', command, detail });
+  }
+
+  #isRemoved(): boolean {
+    const intent = this.#options.state.runIntent();
+    return intent.kind === 'ok' && intent.value.intent === 'removed';
+  }
+
+  /** Where an order must not fail for a disk that refuses. */
+  #tryToAudit(command: string): void {
+    try {
+      this.#audit(command, '');
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+    }
   }
 
   #recordIntent(intent: 'run' | 'stopped', because: string): void {

@@ -1,10 +1,14 @@
 import { type Clock, delay } from '../base/clock.ts';
+import type { NotedProgress } from '../etcd/log-regression.ts';
 import type { MemberId, MemberList } from '../etcd/member.ts';
+import { decodeMemberKey, memberKeyOf } from '../etcd/member-key.ts';
 import type { ClusterPort } from './ports.ts';
 import type { IdentityRecord } from './state/schemas.ts';
 
 /** What the other voters answered when they were asked. */
 export interface PeerAnswers {
+  /** The member that they were asked about. */
+  readonly about: MemberId;
   /** When the asking began. Monotonic, ms. */
   readonly askedAtMs: number;
   /** Linearizable lists of the own cluster id, one for each voter that answered. */
@@ -12,6 +16,8 @@ export interface PeerAnswers {
   /** How many other voters are known. */
   readonly others: number;
   readonly silent: number;
+  /** How far the member's key says that we had come; undefined if nobody gave it. */
+  readonly noted: NotedProgress | undefined;
 }
 
 /**
@@ -19,6 +25,15 @@ export interface PeerAnswers {
  * quorum may well be waiting for us. Unit: ms.
  */
 const confirmWithinMs = 500;
+
+/** Who has just confirmed its list reads a key at once. Unit: ms. */
+const notedWithinMs = 500;
+
+/** What one voter answered. */
+interface Answer {
+  readonly list: MemberList;
+  readonly noted: NotedProgress | undefined;
+}
 
 /** Asks the other last-known voters who is in the cluster. Silence is an answer of its own. */
 export class Peers {
@@ -33,6 +48,12 @@ export class Peers {
     this.#clock = options.clock;
   }
 
+  /** What they said of this very member; what they said of an earlier one of this node is no answer. */
+  latestAbout(memberId: MemberId | undefined): PeerAnswers | undefined {
+    return this.#latest?.about === memberId ? this.#latest : undefined;
+  }
+
+  /** The newest answers, about whichever member: they show that a quorum works, and nothing else. */
   get latest(): PeerAnswers | undefined {
     return this.#latest;
   }
@@ -49,11 +70,20 @@ export class Peers {
     const askedAtMs = this.#clock.monotonicMs();
     const others = identity.lastVoters.filter((voter) => voter.id !== identity.memberId);
     const answers = await Promise.all(others.map((voter) => this.#askOne(voter.clientUrls, identity, withinMs)));
-    const lists = answers.filter(
-      (list): list is MemberList => list !== undefined && list.clusterId === identity.clusterId,
+    const given = answers.filter(
+      (answer): answer is Answer => answer !== undefined && answer.list.clusterId === identity.clusterId,
     );
+    const lists = given.map(({ list }) => list);
+    const noted = given.find((answer) => answer.noted !== undefined)?.noted;
     if (lists.length > 0) this.#lastAnswerMs = this.#clock.monotonicMs();
-    this.#latest = { askedAtMs, lists, others: others.length, silent: others.length - lists.length };
+    this.#latest = {
+      about: identity.memberId,
+      askedAtMs,
+      lists,
+      others: others.length,
+      silent: others.length - lists.length,
+      noted,
+    };
     return this.#latest;
   }
 
@@ -62,22 +92,38 @@ export class Peers {
     this.#latest = undefined;
   }
 
-  async #askOne(
-    endpoints: readonly string[],
+  async #askOne(endpoints: readonly string[], identity: IdentityRecord, withinMs: number): Promise<Answer | undefined> {
+    try {
+      const list = await this.#askAddresses(endpoints, identity, withinMs);
+      if (list === undefined) return undefined;
+      // Who is removed is not started, whatever its log says.
+      return { list, noted: listHas(list, identity.memberId) ? await this.#noted(endpoints, identity) : undefined };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /**
+   * One address after the other: the next is asked as well once the one before has failed, or has had its share of the time.
+   * Throws on silence.
+   */
+  async #askAddresses(
+    [endpoint, ...more]: readonly string[],
     identity: IdentityRecord,
     withinMs: number,
   ): Promise<MemberList | undefined> {
-    const until = this.#clock.monotonicMs() + withinMs;
-    for (const endpoint of endpoints) {
-      const timeoutMs = until - this.#clock.monotonicMs();
-      if (timeoutMs <= 0) return undefined;
-      try {
-        return await this.#confirmedList(endpoint, identity, timeoutMs);
-      } catch {
-        // The next address of the same member, if it has one.
-      }
-    }
-    return undefined;
+    if (endpoint === undefined) throw new Error('it has no address');
+    const answer = this.#confirmedList(endpoint, identity, withinMs);
+    if (more.length === 0) return await answer;
+    const startedMs = this.#clock.monotonicMs();
+    const waited = new AbortController();
+    const shareMs = withinMs / (more.length + 1);
+    const share = delay(this.#clock, shareMs, waited.signal).then(() => undefined);
+    const first = await Promise.race([answer.then((list) => ({ list })), share]).catch(() => undefined);
+    waited.abort();
+    if (first !== undefined) return first.list;
+    const leftMs = withinMs - (this.#clock.monotonicMs() - startedMs);
+    return await Promise.any([answer, this.#askAddresses(more, identity, leftMs)]);
   }
 
   /** Undefined: it has us in its own list, and cannot have that confirmed. Throws on silence. */
@@ -95,6 +141,20 @@ export class Peers {
       // Whichever of the two was slower may fail now, and nobody waits for it any more.
       void Promise.allSettled([confirmed, enough]);
     }
+  }
+
+  /** What the key of our member says; undefined if it is not given. Never throws. */
+  async #noted(endpoints: readonly string[], { memberId }: IdentityRecord): Promise<NotedProgress | undefined> {
+    for (const endpoint of endpoints) {
+      try {
+        const key = await this.#cluster.keys(endpoint).get(memberKeyOf(memberId), { deadlineMs: notedWithinMs });
+        const said = key === undefined ? undefined : decodeMemberKey(key.value);
+        return said === undefined ? undefined : { term: BigInt(said.term), appliedIndex: BigInt(said.index) };
+      } catch {
+        // The next address of the same member, if it has one.
+      }
+    }
+    return undefined;
   }
 
   /** Whether the own view of the voter behind `endpoint` has us; false if it does not say. */

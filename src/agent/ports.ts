@@ -3,7 +3,8 @@
  * cli/wire.ts; a simulator brings its own. Nothing here names a library.
  */
 import type { Asked } from '../etcd/exit.ts';
-import type { ClusterId, MemberId, MemberList } from '../etcd/member.ts';
+import type { ClusterId, Member, MemberId, MemberList } from '../etcd/member.ts';
+import type { NamedKeys } from '../etcd/named-call.ts';
 import type { Certainty } from './events.ts';
 
 /** The supervised etcd. */
@@ -48,6 +49,8 @@ export interface ChildView {
   /** When the newest life began and ended (wall time, ms since 1970); undefined where not known or not yet. */
   readonly startedAtMs: number | undefined;
   readonly readyAtMs: number | undefined;
+  /** How long the newest life has been ready to this agent, by the monotonic clock; it stands still at its end. Unit: ms. */
+  readonly readyMs: number;
   readonly end: ChildEnd | undefined;
 }
 
@@ -60,7 +63,8 @@ export interface ChildEnd {
     | { readonly kind: 'unknown'; readonly because: string };
   /** What we did to end it, recorded before it was done. */
   readonly asked: Asked;
-  readonly endedAtMs: number;
+  /** Wall time, ms since 1970; undefined if nobody recorded it. */
+  readonly endedAtMs: number | undefined;
 }
 
 /** `state` as in /proc/PID/stat: R, S, D, T, Z. */
@@ -87,7 +91,22 @@ export interface ClusterPort {
   /** The metric etcd_server_is_leader of the local member. */
   isLeader(timeoutMs: number): Promise<boolean>;
   moveLeader(endpoint: string, target: MemberId, timeoutMs: number): Promise<void>;
+  /** The members that the one at `endpoint` has a living connection to; undefined if its metrics do not say. */
+  activePeers(endpoint: string, timeoutMs: number): Promise<ReadonlySet<MemberId> | undefined>;
+  /**
+   * The four changes. An error whose outcome is `unknown` (etcd/error-table.ts) says nothing: the change may have been, or
+   * may yet be, applied.
+   */
+  addLearner(endpoint: string, peerUrl: string, timeoutMs: number): Promise<Member>;
+  promoteMember(endpoint: string, id: MemberId, timeoutMs: number): Promise<void>;
+  removeMember(endpoint: string, id: MemberId, timeoutMs: number): Promise<void>;
+  updateMember(endpoint: string, id: MemberId, peerUrls: readonly string[], timeoutMs: number): Promise<void>;
+  /** Keys of our own, as etcd at `endpoint` has them: reads are linearizable. */
+  keys(endpoint: string): KeysPort;
 }
+
+/** Keys and values; see EtcdKeys. Every failure of etcd has a name (etcd/errors.ts). */
+export type KeysPort = NamedKeys;
 
 export interface MemberStatusAnswer {
   readonly memberId: MemberId;

@@ -22,10 +22,12 @@ export interface RemovalMoment {
   readonly identity: IdentityRecord | undefined;
   readonly evidence: Evidence;
   readonly processUp: boolean;
+  /** It serves, or did in this life, with the ids that were expected: whoever is removed never gets that far. */
+  readonly ready: boolean;
   /** The newest life of etcd. */
   readonly life: number;
-  /** The newest end was classed as an unconfirmed removal, and nothing has settled it since. */
-  readonly unconfirmedEnd: boolean;
+  /** The life whose end was classed as an unconfirmed removal, if none has become ready since. */
+  readonly unconfirmedLife: number | undefined;
 }
 
 /** Follows whether this node's member was removed by others: from suspicion to proof, and never by silence. */
@@ -37,7 +39,7 @@ export class RemovalWatch {
   #latest: RemovalSeen['kind'] = 'none';
   #provenSinceMs: number | undefined;
   #suspectedSince: { readonly life: number; readonly atMs: number } | undefined;
-  /** A list lacked us while etcd was down, and none that has us came since. Silence does not take that back. */
+  /** A list lacked us while etcd was down, and none that has us came since. Neither silence nor a start takes that back. */
   #lackedUs = false;
 
   constructor(options: {
@@ -85,8 +87,8 @@ export class RemovalWatch {
       ownId: identity.memberId,
       clusterId: identity.clusterId,
       evidence,
-      ownRemovalJournalled: false,
-      lists: this.#peers.latest?.lists ?? [],
+      ownRemovalJournalled: this.#state.hasLeft(identity),
+      lists: this.#peers.latestAbout(identity.memberId)?.lists ?? [],
       lastKnownVoters: identity.lastVoters.map((voter) => voter.id),
     });
   }
@@ -103,6 +105,7 @@ export class RemovalWatch {
       recorded: tombstone !== undefined && this.#isRecorded(tombstone),
       exitOverdue: moment.processUp && waitedMs >= ownExitMs,
       archived: tombstone !== undefined && tombstone.archive !== '',
+      retired: tombstone?.retired === true,
     };
   }
 
@@ -116,11 +119,12 @@ export class RemovalWatch {
   /** An end that spoke of a removal, or a list that lacks us: either forbids or delays a start, and proves nothing. */
   #suspicion(moment: RemovalMoment, proof: RemovalProof): RemovalSeen {
     const { identity } = moment;
-    const lists = this.#peers.latest?.lists ?? [];
+    const lists = this.#peers.latestAbout(identity?.memberId)?.lists ?? [];
     const lacking = identity !== undefined && lists.some((list) => !listHas(list, identity.memberId));
-    this.#lackedUs = lacking || (this.#lackedUs && lists.length === 0);
-    const suspected = moment.unconfirmedEnd || this.#lackedUs;
-    if (identity === undefined || !suspected || moment.processUp || this.#rejected(identity, moment.life)) {
+    // A start that tries it raises no question of its own, and keeps the one that there is.
+    if (!moment.processUp) this.#lackedUs = lacking || (this.#lackedUs && lists.length === 0);
+    const refuted = moment.ready || (moment.processUp && lists.length > 0 && !lacking);
+    if (identity === undefined || refuted || !this.#isOpen(identity, moment)) {
       this.#suspectedSince = undefined;
       this.#lackedUs = false;
       return { kind: 'none' };
@@ -134,9 +138,17 @@ export class RemovalWatch {
     const answer = mayStartUnconfirmed({ ownId, clusterId, lists, silentForMs });
     return {
       kind: 'suspected',
-      because: [...words, answer.because].join('; '),
+      // Said once: a list that lacks us may be among the words already.
+      because: (saysSo(words, answer) ? words : [...words, answer.because]).join('; '),
       start: answer.start ? 'now' : lacking ? 'forbidden' : 'wait',
     };
+  }
+
+  /** An operator's rejection counts for the ends and lists that were known then; a later one raises the question anew. */
+  #isOpen(identity: IdentityRecord, { unconfirmedLife, life }: RemovalMoment): boolean {
+    const word = this.#operatorsWord(identity);
+    const isAnswered = (of: number) => word?.verdict === 'rejected' && word.life >= of;
+    return (unconfirmedLife !== undefined && !isAnswered(unconfirmedLife)) || (this.#lackedUs && !isAnswered(life));
   }
 
   #tombstone(identity: IdentityRecord): Tombstone | undefined {
@@ -153,10 +165,8 @@ export class RemovalWatch {
     const reading = this.#state.verdict.read();
     return reading.kind === 'ok' && reading.value.memberId === identity.memberId ? reading.value : undefined;
   }
+}
 
-  /** A rejection counts for the ends that the operator knew of; a later end may raise the question anew. */
-  #rejected(identity: IdentityRecord, life: number): boolean {
-    const word = this.#operatorsWord(identity);
-    return word?.verdict === 'rejected' && word.life >= life;
-  }
+function saysSo(words: readonly string[], { because }: { readonly because: string }): boolean {
+  return because.endsWith(' lacks us') && words.some((word) => /^the list of .* lacks us/.test(word));
 }

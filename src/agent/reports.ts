@@ -1,9 +1,13 @@
 import { type Clock, timestamp } from '../base/clock.ts';
+import { AgentError } from '../base/errors.ts';
 import { formatId } from '../etcd/member.ts';
 import type { AgentEvent, Certainty } from './events.ts';
 import type { FactPlace, OutboxPort } from './ports.ts';
-import { nothingReported, type Reported, withFact } from './reported.ts';
+import { nothingReported, type Reported, roleDocument, withFact } from './reported.ts';
 import type { AgentState } from './state/agent-state.ts';
+
+/** How many events wait in memory for an outbox that refuses. */
+const keptUntold = 100;
 
 /** Reports facts upstream and remembers what was reported, so that a restart repeats nothing and forgets nothing. */
 export class Reports {
@@ -13,6 +17,9 @@ export class Reports {
   #reported: Reported = nothingReported;
   #place: FactPlace | undefined;
   #dirty = false;
+  #roleDocument: string;
+  /** What was done and could not be reported yet, oldest first. */
+  #untold: { readonly event: AgentEvent; readonly at: string }[] = [];
 
   /** Reads what was reported, and folds in the facts that were accepted after that was last written down. */
   constructor(options: { readonly outbox: OutboxPort; readonly state: AgentState; readonly clock: Clock }) {
@@ -31,6 +38,7 @@ export class Reports {
       this.#place = { stream: fact.stream, seq: fact.seq };
       this.#dirty = true;
     }
+    this.#roleDocument = this.#reported.roleDocument;
   }
 
   get reported(): Reported {
@@ -42,11 +50,43 @@ export class Reports {
    * nothing was reported, and a step that makes the fact unrecoverable must not be taken.
    */
   report(event: AgentEvent, certainty: Certainty = 'observed'): void {
+    this.#report(event, timestamp(this.#clock), certainty);
+  }
+
+  /**
+   * Reports what is done already, so that a refusal changes nothing: it is told by {@link tellLate}, as of now. Kept in memory,
+   * the newest {@link keptUntold}: an agent that ends before the outbox takes it again takes it along.
+   */
+  tell(event: AgentEvent): void {
+    this.#untold = [...this.#untold, { event, at: timestamp(this.#clock) }].slice(-keptUntold);
+    try {
+      this.tellLate();
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+    }
+  }
+
+  /** Tells what became of a role document, unless that is what was told last: each agent reads the same one at its start. */
+  tellRole(event: Parameters<typeof roleDocument>[0]): void {
+    const text = roleDocument(event);
+    if (text === this.#roleDocument) return;
+    this.#roleDocument = text;
+    this.tell(event);
+  }
+
+  /** Reports what the outbox has refused so far. Throws an AgentError if it refuses again. */
+  tellLate(): void {
+    for (let first = this.#untold[0]; first !== undefined; first = this.#untold[0]) {
+      this.#report(first.event, first.at, 'observed');
+      this.#untold.shift();
+    }
+  }
+
+  #report(event: AgentEvent, at: string, certainty: Certainty): void {
     const { kind, ...data } = event;
     const identity = this.#state.knownIdentity();
     const about =
       identity === undefined ? {} : { cluster: formatId(identity.clusterId), member: formatId(identity.memberId) };
-    const at = timestamp(this.#clock);
     const place = this.#outbox.append({ kind, certainty, at, important: isImportant(kind), data, ...about });
     this.#reported = withFact(this.#reported, event);
     this.#place = place;

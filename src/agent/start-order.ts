@@ -61,8 +61,9 @@ export class StartOrders {
 
   /** A process other than our own etcd that has the data open now; undefined if none is seen. */
   holder(): Holder | undefined {
-    const holder = this.#options.holderOf(`${this.#options.layout.dataDir}/member/snap/db`);
-    return holder === undefined || holder.pid === this.#options.ownPid() ? undefined : holder;
+    const ownPid = this.#options.ownPid();
+    const holders = this.#options.holdersOf(`${this.#options.layout.dataDir}/member/snap/db`);
+    return holders.find(({ pid }) => pid !== ownPid);
   }
 
   #run(identity: IdentityRecord, founding: boolean): EtcdRun {
@@ -147,8 +148,8 @@ export interface StartOrdersOptions {
   readonly version: () => EtcdVersion | undefined;
   /** Why it is not known, in words; empty while it is being asked. */
   readonly versionProblem: () => string;
-  /** A process that has the file open; undefined if none is seen. */
-  readonly holderOf: (path: string) => Holder | undefined;
+  /** The processes that have the file open, as far as they are seen. */
+  readonly holdersOf: (path: string) => readonly Holder[];
   /** The pid of the etcd that this agent supervises, while it runs. */
   readonly ownPid: () => number | undefined;
 }

@@ -10,18 +10,35 @@ export class StatusWatch {
   readonly #cluster: ClusterPort;
   readonly #clock: Clock;
   readonly #everyMs: () => number;
+  readonly #ownUrl: () => string;
   #latest: MemberStatusAnswer | undefined;
+  #beforeLast: MemberStatusAnswer | undefined;
   #dueMs = 0;
   #quiet = false;
 
-  constructor(options: { readonly cluster: ClusterPort; readonly clock: Clock; readonly everyMs: () => number }) {
+  constructor(options: {
+    readonly cluster: ClusterPort;
+    readonly clock: Clock;
+    readonly everyMs: () => number;
+    /** Where the own etcd serves clients. */
+    readonly ownUrl: () => string;
+  }) {
     this.#cluster = options.cluster;
     this.#clock = options.clock;
     this.#everyMs = options.everyMs;
+    this.#ownUrl = options.ownUrl;
   }
 
   get latest(): MemberStatusAnswer | undefined {
     return this.#latest;
+  }
+
+  /**
+   * The answer before that: what it had applied then is in its log for certain. etcd applies beside its own fsync, so the newest
+   * may be ahead of the log after a power cut.
+   */
+  get beforeLast(): MemberStatusAnswer | undefined {
+    return this.#beforeLast;
   }
 
   /** No more Status for this life: the member is being removed, and the call would make it panic. */
@@ -33,6 +50,7 @@ export class StatusWatch {
   begin(): void {
     this.#quiet = false;
     this.#latest = undefined;
+    this.#beforeLast = undefined;
     this.#dueMs = 0;
   }
 
@@ -41,7 +59,9 @@ export class StatusWatch {
     const now = this.#clock.monotonicMs();
     if (this.#quiet || now < this.#dueMs) return;
     this.#dueMs = now + this.#everyMs();
-    const answer = await this.#cluster.status(identity.clientUrl, deadlineMs).catch(() => undefined);
-    if (answer?.memberId === identity.memberId && answer.clusterId === identity.clusterId) this.#latest = answer;
+    const answer = await this.#cluster.status(this.#ownUrl(), deadlineMs).catch(() => undefined);
+    if (answer?.memberId !== identity.memberId || answer.clusterId !== identity.clusterId) return;
+    this.#beforeLast = this.#latest;
+    this.#latest = answer;
   }
 }

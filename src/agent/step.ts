@@ -1,6 +1,7 @@
 /** @pure file: every step, every plan, every blocker. */
 
 import type { ClusterId, MemberId } from '../etcd/member.ts';
+import type { LearnerConsent, Refusal } from '../etcd/safety-question.ts';
 
 /** Everything this agent can do to the world. A new ability begins as a new line here. */
 export type Step =
@@ -26,6 +27,24 @@ export type Step =
   | { readonly kind: 'recordRemoval'; readonly evidence: readonly string[] }
   /** Moves the data of the removed member aside, whole, with its reason. */
   | { readonly kind: 'archiveData' }
+  /** Adds this node to the cluster as a learner, with its intent written before. */
+  | { readonly kind: 'addLearner' }
+  /** Records the learner that carries our peer URL and our intent as this node's member. */
+  | { readonly kind: 'takeUpLearner'; readonly memberId: MemberId }
+  /** Puts the mark of the join into the new data directory and records `started`. */
+  | { readonly kind: 'beginJoin' }
+  /** Starts etcd as a joiner, with the members as they are now. */
+  | { readonly kind: 'startJoiner' }
+  /** Records that the join is over, once etcd was ready. */
+  | { readonly kind: 'completeJoin' }
+  /** Takes the learner of a join that is no longer wanted out again, and forgets the intent. */
+  | { readonly kind: 'cancelJoin'; readonly memberId: MemberId | undefined }
+  /** Gives our learner its vote. */
+  | { readonly kind: 'promoteSelf'; readonly consent: LearnerConsent }
+  /** Hands leadership over if it leads, then removes the own member through another voter. */
+  | { readonly kind: 'removeSelf' }
+  /** Finds out what became of a change in which an agent of this node was interrupted, and clears its record. */
+  | { readonly kind: 'resolveChange' }
   /** Makes a hold durable, so that it outlives the agent. */
   | { readonly kind: 'recordHold'; readonly class: string };
 
@@ -42,6 +61,7 @@ export type Blocker =
   | { readonly kind: 'volumeMissing'; readonly path: string }
   | { readonly kind: 'volumeUnknown'; readonly because: string }
   | { readonly kind: 'stoppedByOperator'; readonly because: string }
+  | { readonly kind: 'shuttingDown'; readonly because: string }
   | { readonly kind: 'intentUnknown'; readonly because: string }
   | { readonly kind: 'held'; readonly class: string; readonly until: string; readonly because: string }
   | { readonly kind: 'removedByOthers'; readonly memberId: MemberId | undefined }
@@ -50,9 +70,20 @@ export type Blocker =
   | { readonly kind: 'dataOfAnotherMember'; readonly clusterId: ClusterId; readonly memberId: MemberId }
   | { readonly kind: 'dataBroken'; readonly because: string }
   | { readonly kind: 'dataUnknown'; readonly because: string }
+  | { readonly kind: 'logRegressed'; readonly memberId: MemberId; readonly because: string }
   | { readonly kind: 'diskLost'; readonly memberId: MemberId }
   | { readonly kind: 'processUnknown'; readonly because: string }
   | { readonly kind: 'preflight'; readonly problems: readonly string[]; readonly hint: string }
   | { readonly kind: 'roleUnknown'; readonly because: string }
   | { readonly kind: 'notAMember' }
-  | { readonly kind: 'leaveNotSupported' };
+  | { readonly kind: 'paused'; readonly what: string }
+  | { readonly kind: 'clusterSilent'; readonly because: string; readonly hint: string }
+  | { readonly kind: 'oldMemberListed'; readonly memberId: MemberId }
+  | { readonly kind: 'spaceForJoin'; readonly neededBytes: number; readonly freeBytes: number }
+  /** The safety check says no; one sentence with its numbers. */
+  | {
+      readonly kind: 'changeRefused';
+      readonly refusal: Refusal['kind'];
+      readonly because: string;
+      readonly hint: string;
+    };

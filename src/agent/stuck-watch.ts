@@ -35,6 +35,11 @@ export class StuckWatch {
     return this.#misses >= this.#missesUntilStuck();
   }
 
+  /** The last liveness probe was not answered. */
+  get missing(): boolean {
+    return this.#misses > 0;
+  }
+
   /** One liveness probe was answered. */
   answered(): void {
     this.#misses = 0;

@@ -3,17 +3,20 @@ import { AgentError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { formatId } from '../etcd/member.ts';
 import type { Alarms } from './alarms.ts';
+import { describeBlocker } from './blockers.ts';
 import type { Ends } from './ends.ts';
+import type { HealthWatch } from './health-watch.ts';
 import type { News } from './life-watch.ts';
 import type { Membership } from './membership.ts';
 import type { Observed } from './observed.ts';
-import { isLeftover } from './plan.ts';
+import { isLeftover, plan } from './plan.ts';
 import type { ChildPort, ChildView } from './ports.ts';
 import type { Reports } from './reports.ts';
 import type { AgentState } from './state/agent-state.ts';
 import type { IdentityRecord } from './state/schemas.ts';
 import type { StatusWatch } from './status-watch.ts';
 import type { StuckWatch } from './stuck-watch.ts';
+import type { VoterWatch } from './voter-watch.ts';
 
 export interface TurnReportsOptions {
   readonly child: ChildPort;
@@ -24,17 +27,24 @@ export interface TurnReportsOptions {
   readonly ends: Ends;
   readonly alarms: Alarms;
   readonly stuck: StuckWatch;
+  readonly health: HealthWatch;
+  readonly voters: VoterWatch;
+  /** Why the version that the role asks for does not run; undefined if it does, or if it asks for none. */
+  readonly versionWish: () => string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** A start that has not become ready after this is told; it is not ended for that. Unit: ms. */
   readonly notReadyAfterMs: () => number;
 }
 
+/** Blockers that are alarms as well, under the same name. */
+export const dataAlarms = ['diskLost', 'dataOfAnotherMember', 'dataBroken', 'dataUnknown'] as const;
+
 /** What every turn reports beside its plan: readiness, membership, leadership, an unconfirmed removal, a missing volume. */
 export class TurnReports {
   readonly #options: TurnReportsOptions;
   #leader: { readonly leaderId: string; readonly term: string } | undefined;
-  #volumeMissing = false;
+  #loggedVolume = 'present';
   #unresponsiveLife = 0;
   #starting: { readonly life: number; readonly sinceMs: number } | undefined;
   #adopted: { readonly life: number; readonly pid: number } | undefined;
@@ -66,6 +76,9 @@ export class TurnReports {
       case 'leader':
         if (fact.leaderId !== undefined)
           this.#leader = { leaderId: formatId(fact.leaderId), term: fact.term.toString() };
+        this.#options.health.leader(fact.leaderId);
+        // Whether a quorum is left is asked at once.
+        if (fresh && fact.leaderId === undefined) this.#options.membership.trigger();
         return fresh;
       default:
         return false;
@@ -74,13 +87,15 @@ export class TurnReports {
 
   /** Throws an AgentError if a report was refused; everything else is done all the same. */
   async look(seen: Observed): Promise<void> {
-    const { child, membership, status, state, reports } = this.#options;
+    const { child, membership, status, voters, state, reports } = this.#options;
     this.#setAlarms(seen);
     const identity = state.knownIdentity();
     const refused = attempt(() => this.#report(seen, identity));
     if (child.view().phase === 'ready' && identity !== undefined && seen.removal.kind === 'none') {
       await membership.look(identity);
+      this.#setQuorumAlarm();
       await status.look(identity);
+      voters.look(identity);
     }
     if (refused !== undefined) throw refused;
     reports.save();
@@ -91,6 +106,7 @@ export class TurnReports {
     const { child, ends, alarms, membership, reports, stuck } = this.#options;
     const view = child.view();
     ends.reportUntold();
+    reports.tellLate();
     if (this.#adopted !== undefined) reports.report({ kind: 'process.adopted', ...this.#adopted });
     this.#adopted = undefined;
     this.#reportVolume(seen);
@@ -131,9 +147,26 @@ export class TurnReports {
     alarms.set('etcdOutlivesItsEnd', view.trouble === '' ? undefined : view.trouble);
     alarms.set('etcdNotReady', this.#notReady(view));
     alarms.set('etcdUnresponsive', stuck.unresponsive ? 'it does not answer its liveness probe' : undefined);
+    this.#setQuorumAlarm();
+    alarms.set('etcdVersionDiffers', this.#options.versionWish());
+    this.#setDataAlarms(seen);
     alarms.set('removalUnconfirmed', seen.removal.kind === 'suspected' ? seen.removal.because : undefined);
     const errors = status.latest?.errors.filter((error) => error.includes('alarm:')) ?? [];
     alarms.set('etcdAlarm', errors.length > 0 ? errors.join('; ') : undefined);
+  }
+
+  /** Data that keeps etcd down is a person's to look at; the plan says which it is. */
+  #setDataAlarms(seen: Observed): void {
+    const made = plan(seen);
+    for (const kind of dataAlarms) {
+      const stands = made.kind === 'blocked' && made.by.kind === kind;
+      this.#options.alarms.set(kind, stands ? describeBlocker(made.by).because : undefined);
+    }
+  }
+
+  #setQuorumAlarm(): void {
+    const { alarms, health } = this.#options;
+    alarms.set('noQuorum', health.look().withoutQuorum || undefined);
   }
 
   /** A start has no limit while it progresses, and without a quorum nothing becomes ready: it is said, and left alone. */
@@ -144,7 +177,8 @@ export class TurnReports {
     else if (this.#starting?.life !== life) this.#starting = { life, sinceMs: now };
     const sinceMs = now - (this.#starting?.sinceMs ?? now);
     if (sinceMs < this.#options.notReadyAfterMs()) return undefined;
-    return `it has been starting for ${Math.round(sinceMs / 1000)} s and is not ready`;
+    const { notReady } = this.#options.health.look();
+    return `it has been starting for ${Math.round(sinceMs / 1000)} s and is not ready${notReady === '' ? '' : `: ${notReady}`}`;
   }
 
   #reportLeader(): void {
@@ -166,12 +200,14 @@ export class TurnReports {
 
   #reportVolume(seen: Observed): void {
     const { reports, log } = this.#options;
-    const missing = seen.volume.kind === 'missing';
-    if (missing === this.#volumeMissing) return;
-    const path = seen.volume.kind === 'missing' ? seen.volume.path : '';
-    log.warn({ path }, missing ? 'the data volume is missing' : 'the data volume is back');
-    reports.report(missing ? { kind: 'volume.missing', path } : { kind: 'volume.returned', path });
-    this.#volumeMissing = missing;
+    const { volume } = seen;
+    const before = reports.reported.missingVolume;
+    if (volume.kind === 'unknown' || (volume.kind === 'missing') === (before !== '')) return;
+    const path = volume.kind === 'missing' ? volume.path : before;
+    if (volume.kind !== this.#loggedVolume)
+      log.warn({ path }, volume.kind === 'missing' ? 'the data volume is missing' : 'the data volume is back');
+    this.#loggedVolume = volume.kind;
+    reports.report({ kind: volume.kind === 'missing' ? 'volume.missing' : 'volume.returned', path });
   }
 }
 

@@ -1,19 +1,27 @@
 /** @pure file: the node as an operator sees it. */
 
-import { formatId, type MemberList, votersOf } from '../etcd/member.ts';
+import { formatId, type MemberId, type MemberList, votersOf } from '../etcd/member.ts';
 import { faultToleranceOf, quorumOf } from '../etcd/quorum.ts';
 import { describeBlocker } from './blockers.ts';
 import type { ClusterStatus, MemberStatus, PlanView, ProcessStatus } from './control.ts';
+import { ailmentOf, type Health } from './health.ts';
 import type { Observed } from './observed.ts';
+import { etcdStarts } from './plan.ts';
 import type { ChildView, MemberStatusAnswer } from './ports.ts';
 import type { EndRecord, IdentityRecord } from './state/schemas.ts';
 import type { Plan } from './step.ts';
 
-/** @pure A plan in words; `failing`: why its step did not succeed when it was last tried. */
-export function planView(made: Plan, failing?: Failing): PlanView {
+/**
+ * @pure A plan in words; `failing`: why its step did not succeed when it was last tried. A node that wants nothing changed and
+ * whose etcd ails is not converged: it waits.
+ */
+export function planView(made: Plan, health: Health, failing?: Failing): PlanView {
   switch (made.kind) {
-    case 'converged':
+    case 'converged': {
+      const ailment = ailmentOf(health);
+      if (ailment !== undefined) return { kind: 'waiting', what: '', ...ailment };
       return { kind: 'converged', what: '', because: made.because, hint: '' };
+    }
     case 'act':
       return {
         kind: 'act',
@@ -33,6 +41,8 @@ export function planView(made: Plan, failing?: Failing): PlanView {
 /** @pure The process and how it last ended. */
 export function processStatus(parts: {
   readonly view: ChildView;
+  readonly health: Health;
+  readonly pending: readonly string[];
   readonly intent: string;
   readonly version: string;
   readonly restarts: number;
@@ -40,7 +50,9 @@ export function processStatus(parts: {
   readonly nextStartMs: number | undefined;
 }): ProcessStatus {
   const { view, lastEnd } = parts;
-  const since = view.phase === 'down' ? lastEnd?.endedAtMs : view.phase === 'ready' ? view.readyAtMs : view.startedAtMs;
+  // When one that a former agent started became ready is not known: it was asked anew.
+  const up = view.phase === 'ready' && !view.adopted ? view.readyAtMs : view.startedAtMs;
+  const since = view.phase === 'down' ? (lastEnd?.endedAtMs ?? undefined) : up;
   return {
     phase: view.phase,
     pid: view.pid ?? null,
@@ -49,6 +61,9 @@ export function processStatus(parts: {
     adopted: view.phase !== 'down' && view.adopted,
     version: parts.version,
     restarts: parts.restarts,
+    answers: parts.health.answers,
+    notReady: parts.health.notReady,
+    pending: parts.pending,
     intent: parts.intent,
     lastExit:
       lastEnd === undefined
@@ -59,7 +74,8 @@ export function processStatus(parts: {
             code: lastEnd.code,
             signal: lastEnd.signal,
             because: lastEnd.because,
-            at: iso(lastEnd.endedAtMs) ?? '',
+            at: iso(lastEnd.endedAtMs ?? undefined),
+            noticedAt: new Date(lastEnd.noticedAtMs).toISOString(),
           },
     nextStart: iso(parts.nextStartMs),
   };
@@ -69,6 +85,8 @@ export function processStatus(parts: {
 export function memberStatus(
   identity: IdentityRecord | undefined,
   status: MemberStatusAnswer | undefined,
+  clientUrl: string,
+  now: { readonly quorum: boolean | undefined; readonly removed: boolean },
 ): MemberStatus | null {
   if (identity === undefined) return null;
   const recorded = identity.lastMembers.find((member) => member.id === identity.memberId);
@@ -77,9 +95,11 @@ export function memberStatus(
     memberId: formatId(identity.memberId),
     name: identity.name,
     peerUrl: identity.peerUrl,
-    clientUrl: identity.clientUrl,
+    clientUrl,
     learner: isLearner(status?.isLearner, recorded?.isLearner),
-    leader: status === undefined ? null : status.leader === identity.memberId,
+    leader: status === undefined ? null : status.leader === identity.memberId && now.quorum !== false,
+    quorum: now.quorum ?? null,
+    removed: now.removed,
     dbSizeBytes: status === undefined ? null : Number(status.dbSizeBytes),
     raftTerm: status?.raftTerm.toString() ?? null,
     raftAppliedIndex: status?.raftAppliedIndex.toString() ?? null,
@@ -92,23 +112,45 @@ function isLearner(...said: readonly (boolean | undefined)[]): boolean | null {
   return known.length === 0 ? null : known.every((one) => one);
 }
 
-/** @pure The cluster by the last linearizable list. */
-export function clusterStatus(
-  latest: { readonly list: MemberList; readonly wallMs: number } | undefined,
-): ClusterStatus | null {
-  if (latest === undefined) return null;
-  const voters = votersOf(latest.list.members).length;
+/** What the cluster is shown from. */
+export interface ClusterKnown {
+  /** The last linearizable list. */
+  readonly latest: { readonly list: MemberList; readonly wallMs: number } | undefined;
+  readonly identity: IdentityRecord | undefined;
+  /** This node's member was removed: it is in the last list that it read, and not in the cluster. */
+  readonly removed: boolean;
+  /** Our own etcd is ready and answers. */
+  readonly selfAnswers: boolean;
+  /** The other voters that answered lately; undefined: they were not asked. */
+  readonly others: ReadonlySet<MemberId> | undefined;
+}
+
+/** @pure The cluster: its members by the last linearizable list that our own member gave, and who of them answers now. */
+export function clusterStatus(known: ClusterKnown): ClusterStatus | null {
+  const { latest, identity, removed } = known;
+  // A list that a former member of this node gave is not that of the present one.
+  if (latest === undefined || identity?.memberId !== latest.list.answeredBy) return null;
+  const self = identity.memberId;
+  const members = latest.list.members.filter(({ id }) => !removed || id !== self);
+  const others = known.selfAnswers ? known.others : undefined;
+  const answers = (id: MemberId) => (others === undefined ? null : id === self || others.has(id));
+  const voters = votersOf(members);
+  const answering = others === undefined ? null : voters.filter(({ id }) => answers(id) === true).length;
+  const quorum = voters.length === 0 ? 0 : quorumOf(voters.length);
   return {
-    members: latest.list.members.map((member) => ({
+    members: members.map((member) => ({
       memberId: formatId(member.id),
       name: member.name,
       learner: member.isLearner,
       peerUrls: member.peerUrls,
       clientUrls: member.clientUrls,
+      answers: member.isLearner ? null : answers(member.id),
     })),
-    voters,
-    quorum: voters === 0 ? 0 : quorumOf(voters),
-    faultTolerance: voters === 0 ? 0 : faultToleranceOf(voters),
+    voters: voters.length,
+    quorum,
+    answering,
+    faultTolerance:
+      voters.length === 0 ? 0 : answering === null ? faultToleranceOf(voters.length) : Math.max(0, answering - quorum),
     asOf: iso(latest.wallMs) ?? '',
   };
 }
@@ -119,20 +161,33 @@ export function sentence(
   seen: Observed,
   view: ChildView,
   cluster: ClusterStatus | null,
+  health: Health,
   failing?: Failing,
 ): string {
-  const process = processWords(view);
-  const tolerance = cluster === null || view.phase !== 'ready' ? '' : `; ${toleranceWords(cluster)}`;
+  const process = processWords(view, health);
+  const tolerance = cluster === null || view.phase !== 'ready' || !health.answers ? '' : `; ${toleranceWords(cluster)}`;
   if (made.kind === 'blocked') return `${process}; blocked: ${describeBlocker(made.by).because}`;
   if (made.kind === 'act') return `${process}; ${made.because}${failedWords(failing)}`;
-  if (made.kind === 'waiting') return `${process}; ${made.because}`;
+  if (made.kind === 'waiting') return `${process}${waitingWords(made.because, seen)}`;
   return `${process}${tolerance}${seen.paused ? '; paused' : ''}`;
 }
 
-/** @pure `3 voters, may lose 1`. */
-export function toleranceWords(cluster: ClusterStatus): string {
-  const voters = cluster.voters === 1 ? '1 voter' : `${cluster.voters} voters`;
-  return cluster.faultTolerance === 0 ? `${voters}, none may fail` : `${voters}, ${cluster.faultTolerance} may fail`;
+/** @pure `3 voters, 2 answer, none may fail`; all that are in the list answer unless it says otherwise. */
+export function toleranceWords({ voters, quorum, answering, faultTolerance, asOf }: ClusterStatus): string {
+  const all = voters === 1 ? '1 voter' : `${voters} voters`;
+  const answer =
+    answering === null || answering === voters ? '' : `, ${answering} ${answering === 1 ? 'answers' : 'answer'}`;
+  if (answering !== null && answering < quorum) return `${all}${answer}, ${quorum} are needed`;
+  const may = faultTolerance === 0 ? 'none may fail' : `${faultTolerance} may fail`;
+  return `${all}${answer}, ${may}${answering === null && voters > 1 ? ` by the list of ${asOf}` : ''}`;
+}
+
+/** That it starts the process has said already; a founder alone in a new cluster of three is not ill: it waits. */
+function waitingWords(because: string, { founding, identity }: Observed): string {
+  if (because !== etcdStarts) return `; ${because}`;
+  const founders = identity?.lastVoters.length ?? 0;
+  if (founding !== 'started' || founders < 2) return '';
+  return `; the new cluster is ready once ${quorumOf(founders)} of its ${founders} founders run`;
 }
 
 /** A step that was tried and did not succeed. */
@@ -145,9 +200,12 @@ function failedWords(failing: Failing | undefined): string {
   return failing === undefined ? '' : `; the last try failed: ${failing.because}`;
 }
 
-function processWords(view: ChildView): string {
+function processWords(view: ChildView, health: Health): string {
+  const pid = `(pid ${view.pid ?? '?'})`;
   if (view.phase === 'down') return 'etcd is down';
-  return `etcd is ${view.phase} (pid ${view.pid ?? '?'})`;
+  if (!health.answers) return `etcd runs and does not answer ${pid}`;
+  if (health.withoutQuorum !== '') return `etcd runs without a quorum ${pid}: ${health.withoutQuorum}`;
+  return `etcd is ${view.phase} ${pid}${health.notReady === '' ? '' : `: ${health.notReady}`}`;
 }
 
 function iso(ms: number | undefined): string | null {

@@ -40,6 +40,23 @@ export class DataVolume {
   }
 
   /**
+   * Claims the data root of now in place of a volume that is lost for good; an operator's order. Throws
+   * {@link VolumeRefusedError} if the data root must be a mount point and is none, or carries another node's marker.
+   */
+  replaceMarker(): void {
+    const { record, disk, layout, mustBeMount, host, random } = this.#options;
+    if (mustBeMount && !host.isMountPoint(layout.dataRoot)) {
+      throw new VolumeRefusedError(`${layout.dataRoot} is not a mount point, and mustBeMount demands one`, {
+        hint: 'Mount the new data volume there.',
+      });
+    }
+    const marker = random.hex(16);
+    disk.ensureDirectory(layout.dataRoot);
+    disk.replace(layout.volumeMarker, `${marker}\n`);
+    record.write({ marker, dataRoot: layout.dataRoot, ownVolume: host.isMountPoint(layout.dataRoot) });
+  }
+
+  /**
    * Writes the marker once, before the first data. Harmless if it is there. Throws {@link VolumeRefusedError} if the data
    * root must be a mount point and is none, or if a marker that is not ours lies there.
    */

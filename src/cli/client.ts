@@ -114,7 +114,7 @@ export class ApiClient {
 }
 
 const startHint =
-  'Start it: systemctl start etcd-node-agent, or: etcd-node-agent run --config FILE. Elsewhere: --socket PATH. etcd may run without it.';
+  'Start it: etcd-node-agent run --config FILE, or by the unit that runs it here. Elsewhere: --socket PATH. etcd may run without it.';
 /** Longer than the agent takes for the slowest command. */
 const commandTimeoutMs = 130_000;
 /** The agent says something at least each 15 s. */

@@ -12,15 +12,15 @@ export interface ConfigProblem {
   readonly message: string;
 }
 
+const checkHint = 'docs/configuration.md has every field; check again with: etcd-node-agent config check FILE';
+
 /** The configuration is wrong. It names all that is wrong at once, in the order of the file; nothing was changed. */
 export class ConfigError extends AgentError {
   readonly code = 'CONFIG_INVALID';
   readonly problems: readonly ConfigProblem[];
 
-  constructor(problems: readonly ConfigProblem[]) {
-    super(problems.map(formatProblem).join('\n'), {
-      hint: 'docs/configuration.md has every field; check again with: etcd-node-agent config check FILE',
-    });
+  constructor(problems: readonly ConfigProblem[], hint = checkHint) {
+    super(problems.map(formatProblem).join('\n'), { hint });
     this.problems = problems;
   }
 }

@@ -65,14 +65,23 @@ export function parseConfig(text: string, file: string, options: ConfigOptions =
 }
 
 /**
- * `runDir` of a configuration that may be wrong elsewhere; undefined if the file does not say. Throws ConfigError if it
- * cannot be read at all.
+ * `runDir` of a configuration that may be wrong elsewhere; undefined if the file leaves it out. Throws ConfigError if the file
+ * cannot be read, or is so broken that it does not say: the agent that runs may be on any socket then.
  */
 export function readRunDir(file: string): string | undefined {
-  const { content } = readSource(readText(resolve(file)));
-  const runDir = typeof content === 'object' && content !== null ? Reflect.get(content, 'runDir') : undefined;
-  return typeof runDir === 'string' ? runDir : undefined;
+  const text = readText(resolve(file));
+  const { content, problems } = readSource(text);
+  const named: unknown = typeof content === 'object' && content !== null ? Reflect.get(content, 'runDir') : undefined;
+  const runDir = named ?? /^runDir:\s*['"]?(\/[^'"\s#]+)/m.exec(text)?.[1];
+  if (typeof runDir === 'string' && runDir.startsWith('/')) return runDir;
+  if (runDir === undefined && problems.length === 0) return undefined;
+  const broken = problems.map((one) => ({ file, ...one, path: '', message: printable(one.message, 400) }));
+  const notAPath = { file, line: 1, column: 1, path: 'runDir', message: 'is no absolute path' };
+  throw new ConfigError(broken.length > 0 ? broken : [notAPath], socketHint);
 }
+
+const socketHint =
+  'It does not say on which socket its agent runs. Name that with --socket PATH, or ETCD_NODE_AGENT_SOCKET; the default one may be of another agent.';
 
 /** No configuration is longer; an endless file is not read to its end, and hostile YAML of this size parses in about a second. Unit: bytes. */
 const maxFileBytes = 64 * 1024;

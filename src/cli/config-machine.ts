@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import type { Config, TlsFiles } from '../agent/config.ts';
 import { layoutOf } from '../agent/layout.ts';
 import { errnoOf } from '../base/errors.ts';
+import { recordedOtherwise } from './recorded-node.ts';
 
 /** Something that the configuration needs and this machine does not have, or has in a way that would go wrong. */
 export interface MachineProblem {
@@ -12,11 +13,17 @@ export interface MachineProblem {
 }
 
 /**
- * What can only be seen on the machine itself: binaries, TLS files, and the lie of the data. Changes nothing. `config check`
+ * What can only be seen on the machine itself: binaries, TLS files, the lie of the data, and what this node was called so far. Changes nothing. `config check`
  * prints it; before each start of etcd the agent looks again by itself.
  */
 export function checkMachine(config: Config): readonly MachineProblem[] {
-  return [...binaries(config), ...tlsFiles(config), ...dataLiesTogether(config), ...mountDemanded(config)];
+  return [
+    ...binaries(config),
+    ...tlsFiles(config),
+    ...dataLiesTogether(config),
+    ...mountDemanded(config),
+    ...recordedOtherwise(config),
+  ];
 }
 
 function binaries({ etcd }: Config): readonly MachineProblem[] {

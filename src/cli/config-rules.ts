@@ -118,9 +118,10 @@ function listenOnAddresses(file: Reader): readonly Issue[] {
   return (['peer', 'client'] as const).flatMap((side) => {
     const url = file.text('etcd', `${side}Url`);
     const key = side === 'peer' ? 'listenPeerUrls' : 'listenClientUrls';
-    if (url === undefined || parseEndpoint(url) === undefined) return [];
+    const endpoint = parseEndpoint(url ?? '');
+    if (url === undefined || endpoint === undefined) return [];
     if (canListen(url) || file.at('etcd', key) !== undefined) return [];
-    const message = `is missing; ${side}Url has a name and etcd listens on addresses only; want such as [http://0.0.0.0:2380]`;
+    const message = `is missing; ${side}Url has a name and etcd listens on addresses only; want such as [${endpoint.scheme}://0.0.0.0:${endpoint.port}]`;
     return [{ path: ['etcd', key], message }];
   });
 }

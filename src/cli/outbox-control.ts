@@ -37,9 +37,16 @@ export function outboxPort(outbox: Outbox, onAccepted: (fact: StoredFact) => voi
 export class OutboxView implements OutboxControl {
   readonly #outbox: Outbox;
   readonly #lastError: () => string;
+  readonly #upstream: boolean;
   readonly #listeners = new Set<(event: EventView) => void>();
 
-  constructor(options: { readonly outbox: Outbox; readonly lastError: () => string }) {
+  constructor(options: {
+    readonly outbox: Outbox;
+    readonly lastError: () => string;
+    /** Whether there is anybody to report to. */
+    readonly upstream: boolean;
+  }) {
+    this.#upstream = options.upstream;
     this.#outbox = options.outbox;
     this.#lastError = options.lastError;
   }
@@ -54,6 +61,7 @@ export class OutboxView implements OutboxControl {
     const stats = this.#outbox.stats();
     const acknowledged = stats.acked?.stream === stats.stream ? stats.acked.seq : 0;
     return {
+      upstream: this.#upstream,
       stream: stats.stream,
       waiting: stats.waiting,
       lastSeq: stats.high,
@@ -63,8 +71,7 @@ export class OutboxView implements OutboxControl {
     };
   }
 
-  events({ after, limit }: EventQuery): readonly EventView[] {
-    const { stream } = this.#outbox.stats();
+  events({ after, stream = this.#outbox.stats().stream, limit }: EventQuery): readonly EventView[] {
     const facts =
       after === undefined ? this.#outbox.tail(limit) : this.#outbox.read({ after: { stream, seq: after }, limit });
     return facts.map((fact) => this.#view(fact));
@@ -91,10 +98,14 @@ export class OutboxView implements OutboxControl {
     };
   }
 
+  get #unsent(): string {
+    return this.#upstream ? 'waiting' : 'kept';
+  }
+
   #view(fact: StoredFact): EventView {
     const { parked } = this.#outbox;
     const isParked = parked?.stream === fact.stream && parked.seq === fact.seq;
-    const state = isParked ? 'parked' : this.#outbox.isWaiting(fact) ? 'waiting' : 'acknowledged';
+    const state = isParked ? 'parked' : this.#outbox.isWaiting(fact) ? this.#unsent : 'acknowledged';
     const { seq, stream, id, at, kind, certainty, data } = fact;
     return { seq, stream, id, at, kind, certainty, state, data };
   }

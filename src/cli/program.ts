@@ -5,13 +5,20 @@ import { addConfig } from './commands/config.ts';
 import { addConfirmRemoved } from './commands/confirm-removed.ts';
 import { addEvents } from './commands/events.ts';
 import { addFound } from './commands/found.ts';
+import { addJoin } from './commands/join.ts';
+import { addLeave } from './commands/leave.ts';
 import { addLogs } from './commands/logs.ts';
+import { addMembers } from './commands/members.ts';
 import { addPause } from './commands/pause.ts';
 import { addPlan } from './commands/plan.ts';
 import { addRejectRemoval } from './commands/reject-removal.ts';
 import { addReload } from './commands/reload.ts';
+import { addReplace } from './commands/replace.ts';
 import { addResume } from './commands/resume.ts';
+import { addRetire } from './commands/retire.ts';
+import { addRole } from './commands/role.ts';
 import { addRun } from './commands/run.ts';
+import { addShutdown } from './commands/shutdown.ts';
 import { addStart } from './commands/start.ts';
 import { addStatus } from './commands/status.ts';
 import { addStop } from './commands/stop.ts';
@@ -49,17 +56,24 @@ const commands = [
   addStatus,
   addPlan,
   addWhy,
+  addMembers,
   addEvents,
   addLogs,
   addFound,
   addAdopt,
+  addJoin,
+  addLeave,
   addStop,
   addStart,
+  addShutdown,
   addPause,
   addResume,
   addConfirmRemoved,
   addRejectRemoval,
+  addReplace,
+  addRetire,
   addReload,
+  addRole,
   addConfig,
 ];
 

@@ -8,6 +8,7 @@ import type { Disk } from '../base/disk.ts';
 import { AgentError, describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
+import { realDisk } from '../base/real-disk.ts';
 import { Outbox } from '../upstream/outbox.ts';
 import { OutboxRefusedError } from '../upstream/outbox-errors.ts';
 import { OutboxView, outboxPort, SkipRefusedError } from './outbox-control.ts';
@@ -43,7 +44,9 @@ export function openRecords(options: RecordsOptions): Records {
   try {
     outbox = new Outbox({
       directory: layout.outboxDir,
-      witness: `${layout.stateDir}/outbox-witness`,
+      witness: layout.outboxWitness,
+      // Not through the disk with the reserve: that is for the state directory, and the twin lies elsewhere.
+      twin: { path: layout.outboxWitnessTwin, node: config.node.id, disk: realDisk },
       disk,
       clock,
       random,
@@ -57,10 +60,10 @@ export function openRecords(options: RecordsOptions): Records {
   } catch (error) {
     if (!(error instanceof AgentError)) throw error;
     log.error({ error: describeError(error), hint: error.hint }, 'the outbox cannot be used; nothing is reported');
-    return unusableRecords(layout.outboxDir, error);
+    return unusableRecords(layout.outboxDir, config.upstream.kind !== 'none', error);
   }
   const reporting = startReporting({ outbox, config, clock, random, log: log.child({ part: 'reporter' }), signal });
-  const control = new OutboxView({ outbox, lastError: reporting.lastError });
+  const control = new OutboxView({ outbox, lastError: reporting.lastError, upstream: config.upstream.kind !== 'none' });
   const port = outboxPort(outbox, (fact) => {
     options.onAccepted(fact.kind, fact.data);
     control.accepted(fact);
@@ -68,7 +71,7 @@ export function openRecords(options: RecordsOptions): Records {
   return { port, control, reporting, unusable: undefined, close: () => outbox.close() };
 }
 
-function unusableRecords(directory: string, cause: AgentError): Records {
+function unusableRecords(directory: string, upstream: boolean, cause: AgentError): Records {
   const because = describeError(cause);
   return {
     port: {
@@ -79,6 +82,7 @@ function unusableRecords(directory: string, cause: AgentError): Records {
     },
     control: {
       status: (): OutboxStatus => ({
+        upstream,
         stream: '',
         waiting: 0,
         lastSeq: 0,

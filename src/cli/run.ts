@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Config } from '../agent/config.ts';
-import { describeError } from '../base/errors.ts';
+import { AgentError, describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { realDisk } from '../base/real-disk.ts';
 import { systemClock } from '../base/system-clock.ts';
@@ -11,6 +11,7 @@ import { exitCodes } from './exit-codes.ts';
 import { checkEtcdFlags } from './flag-check.ts';
 import { readLastGood } from './last-good.ts';
 import { createLog } from './log.ts';
+import { recordedOtherwise } from './recorded-node.ts';
 import type { RunContext } from './run-context.ts';
 import { AgentAlreadyRunningError } from './state-lock.ts';
 import { version } from './version.ts';
@@ -49,7 +50,8 @@ export async function runUntilSignal(
       onReload: reloading.onReload,
     });
   } catch (error) {
-    log.error({ error, because: describeError(error) }, 'the agent ends of an error; etcd runs on');
+    const hint = error instanceof AgentError ? { hint: error.hint } : {};
+    log.error({ error, because: describeError(error), ...hint }, 'the agent ends of an error; etcd runs on');
     process.exit(error instanceof AgentAlreadyRunningError ? exitCodes.alreadyRunning : exitCodes.failed);
   }
   log.info({}, 'the agent has ended');
@@ -58,21 +60,32 @@ export async function runUntilSignal(
 }
 
 /**
- * The file's configuration or, where the file is broken, what it was when it was good: a typing error must not keep etcd
- * down over a reboot. Throws ConfigError if there is neither.
+ * The file's configuration or, where the file is broken or names another node than this one, what it was when it was good: a typing
+ * error must not keep etcd down over a reboot, nor hide one that runs. Throws ConfigError if there is neither.
  */
-function bootConfig(
+export function bootConfig(
   file: string,
   readConfig: () => Config,
 ): { readonly config: Config; readonly refused: ConfigError | undefined } {
   try {
-    return { config: readConfig(), refused: undefined };
+    return { config: ofThisNode(readConfig()), refused: undefined };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const lastGood = readLastGood(realDisk, resolve(file), readTextOrNothing(file));
-    if (lastGood.config === undefined) throw error;
+    if (lastGood.config !== undefined && recordedOtherwise(lastGood.config).length > 0) throw error;
+    if (lastGood.config === undefined)
+      throw new ConfigError(
+        error.problems,
+        `${error.hint}. There is no last good configuration either: ${lastGood.because}.`,
+      );
     return { config: lastGood.config, refused: error };
   }
+}
+
+function ofThisNode(config: Config): Config {
+  const problems = recordedOtherwise(config);
+  if (problems.length === 0) return config;
+  throw new ConfigError(problems.map((problem) => ({ file: config.file, line: 0, column: 0, ...problem })));
 }
 
 /** The agent's own main: resolves when it has ended in order, rejects if it cannot go on. */

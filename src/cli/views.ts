@@ -11,7 +11,7 @@ export function statusText(status: StatusView): string {
     ['node', `${nodeId}: ${sentence}`],
     ...(supervision.kind === 'full' ? [] : [['supervision', `${supervision.kind}: ${supervision.because}`]]),
     ['role', role.known ? roleText(role) : `unknown: ${role.problem || 'no role document yet'}`],
-    ...(role.known && role.problem !== '' ? [['', `the newest document was refused: ${role.problem}`]] : []),
+    ...(role.known && role.problem !== '' ? [['', roleProblemText(role)]] : []),
     ...(paused === null ? [] : [['paused', `until ${paused.until}: ${paused.reason}`]]),
     ...processRows(status.process),
     ...memberRows(status.member),
@@ -30,14 +30,20 @@ export function planText(plan: PlanView): string {
   return lines([['plan', planLine(plan)], ...(plan.hint === '' ? [] : [['hint', plan.hint]])]);
 }
 
-/** @pure The plan and the last refusals, newest first. */
-export function whyText({ plan, refusals }: WhyView): string {
-  if (refusals.length === 0) return `${planText(plan)}nothing was refused lately\n`;
+/** @pure The plan, what stands against it, and the last refusals, newest first. */
+export function whyText({ plan, roleProblem, alarms, refusals }: WhyView): string {
+  const head = lines([
+    ['plan', planLine(plan)],
+    ...(plan.hint === '' ? [] : [['', plan.hint]]),
+    ...(roleProblem === '' ? [] : [['role', roleProblem]]),
+    ...alarms.map(({ alarm, detail, since }) => ['alarm', `${alarm} since ${since}: ${detail}`]),
+  ]);
+  if (refusals.length === 0) return `${head}nothing was refused lately\n`;
   const rows = refusals.flatMap(({ at, what, because, hint }) => [
     [at, `${what}: ${because}`],
     ...(hint === '' ? [] : [['', hint]]),
   ]);
-  return `${planText(plan)}\nrefused lately:\n${lines(rows)}`;
+  return `${head}\nrefused lately:\n${lines(rows)}`;
 }
 
 /** @pure One fact in one line; the same columns whether listed or followed. */
@@ -45,7 +51,8 @@ export function eventLine({ seq, at, kind, certainty, state, data }: EventView):
   const facts = Object.entries(data).map(
     ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   );
-  const marks = [certainty === 'observed' ? '' : certainty, state === 'acknowledged' ? '' : state].filter(Boolean);
+  const quiet = state === 'acknowledged' || state === 'kept';
+  const marks = [certainty === 'observed' ? '' : certainty, quiet ? '' : state].filter(Boolean);
   const mark = marks.length === 0 ? '' : ` [${marks.join(', ')}]`;
   return `${printable(`${String(seq).padStart(5)}  ${at}  ${kind}${mark}  ${facts.join(' ')}`.trimEnd(), 1000)}\n`;
 }
@@ -55,6 +62,13 @@ export function answerText({ done, dryRun, lines: said }: Answer): string {
   const text = said.map((line) => `${printable(line)}\n`).join('');
   if (dryRun) return `${text}dry run: nothing was done\n`;
   return done || text !== '' ? text || 'done\n' : 'nothing was to be done\n';
+}
+
+/** What was accepted last stays in force. */
+function roleProblemText({ refused, problem }: StatusView['role']): string {
+  return refused
+    ? `the newest document was refused: ${problem}`
+    : `it stays as it was accepted; its source says nothing now: ${problem}`;
 }
 
 function roleText({ role, epoch, generation, grantId, source }: StatusView['role']): string {
@@ -75,7 +89,12 @@ function processRows(etcd: StatusView['process']): readonly string[][] {
   const exit = etcd.lastExit;
   if (exit !== null) {
     const how = exit.signal ?? (exit.code === null ? 'no status' : `code ${exit.code}`);
-    rows.push(['last exit', `${exit.class} (${how}) in life ${exit.life} at ${exit.at}: ${exit.because}`]);
+    const when = exit.at === null ? `, noticed at ${exit.noticedAt}` : ` at ${exit.at}`;
+    rows.push(['last exit', `${exit.class} (${how}) in life ${exit.life}${when}: ${exit.because}`]);
+  }
+  if (etcd.pending.length > 0) {
+    rows.push(['pending', 'etcd runs with another configuration: `stop`, then `start`, one member after the other']);
+    rows.push(...etcd.pending.map((one) => ['', one]));
   }
   if (etcd.nextStart !== null) rows.push(['next start', etcd.nextStart]);
   return rows;
@@ -83,11 +102,13 @@ function processRows(etcd: StatusView['process']): readonly string[][] {
 
 function memberRows(member: StatusView['member']): readonly string[][] {
   if (member === null) return [['member', 'none yet']];
-  const kind = member.learner === null ? 'learner or voter: unknown' : member.learner ? 'learner' : 'voter';
+  const voter = member.learner === null ? 'learner or voter: unknown' : member.learner ? 'learner' : 'voter';
+  const kind = member.removed ? 'was removed' : voter;
   const facts = [
     `${member.memberId} (${member.name}) of cluster ${member.clusterId}`,
     kind,
     member.leader === true ? 'leads' : '',
+    member.quorum === false ? 'has no quorum' : '',
     member.raftTerm === null ? '' : `term ${member.raftTerm}`,
     member.raftAppliedIndex === null ? '' : `applied ${member.raftAppliedIndex}`,
     member.dbSizeBytes === null ? '' : `db ${member.dbSizeBytes} bytes`,
@@ -98,21 +119,25 @@ function memberRows(member: StatusView['member']): readonly string[][] {
   ];
 }
 
-function clusterText({ voters, quorum, faultTolerance, asOf }: NonNullable<StatusView['cluster']>): string {
-  return `${voters} voters, quorum ${quorum}, may lose ${faultTolerance} (list of ${asOf})`;
+/** What may fail is said of who answers now; where nobody was asked, the last list is all that is known. */
+function clusterText(cluster: NonNullable<StatusView['cluster']>): string {
+  const { voters, quorum, answering, faultTolerance, asOf } = cluster;
+  if (answering === null) return `${voters} voters, quorum ${quorum} (list of ${asOf}; who answers now is not known)`;
+  return `${voters} voters, ${answering} answer, quorum ${quorum}, may lose ${faultTolerance} (list of ${asOf})`;
 }
 
 function membersTable({ members }: NonNullable<StatusView['cluster']>): string {
-  const rows = members.map(({ memberId, name, learner, peerUrls }) => [
+  const rows = members.map(({ memberId, name, learner, answers, peerUrls }) => [
     memberId,
     name === '' ? '(unstarted)' : name,
-    learner ? 'learner' : 'voter',
+    `${learner ? 'learner' : 'voter'}${answers === false ? ', does not answer' : ''}`,
     peerUrls.join(' '),
   ]);
   return table(rows, ['member', 'name', 'kind', 'peer urls']);
 }
 
 function outboxRows({
+  upstream,
   waiting,
   acknowledgedSeq,
   lastSeq,
@@ -120,7 +145,12 @@ function outboxRows({
   lastError,
 }: StatusView['outbox']): readonly string[][] {
   return [
-    ['outbox', `${waiting} waiting, ${acknowledgedSeq} of ${lastSeq} acknowledged`],
+    [
+      'outbox',
+      upstream
+        ? `${waiting} waiting, ${acknowledgedSeq} of ${lastSeq} acknowledged`
+        : `${waiting} kept; no upstream is configured (upstream.kind), so nothing is sent`,
+    ],
     ...(parked === null ? [] : [['', `${parked.seq} is refused for ever: ${parked.because}; see events skip`]]),
     ...(lastError === '' ? [] : [['', `last attempt: ${lastError}`]]),
   ];

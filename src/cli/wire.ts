@@ -6,16 +6,16 @@ import { assemble, type Parts } from '../agent/assemble.ts';
 import { type Config, socketPathOf } from '../agent/config.ts';
 import { changedFields, needsEtcdRestart, refuseFixedFields } from '../agent/config-change.ts';
 import type { Answer } from '../agent/control.ts';
-import { childEnd, EtcdChild } from '../agent/etcd-child.ts';
+import { EtcdChild } from '../agent/etcd-child.ts';
 import { EtcdCluster } from '../agent/etcd-cluster.ts';
 import type { AgentEvent } from '../agent/events.ts';
 import { realHost } from '../agent/host.ts';
 import { layoutOf } from '../agent/layout.ts';
-import { LifeWatch } from '../agent/life-watch.ts';
 import { AgentMetrics } from '../agent/metrics.ts';
 import { NodeControl } from '../agent/node-control.ts';
+import { RoleOrders } from '../agent/role-orders.ts';
 import { agentFiles, type Holder } from '../agent/start-order.ts';
-import { AgentError, describeError, errnoOf } from '../base/errors.ts';
+import { AgentError, describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { realDisk } from '../base/real-disk.ts';
 import { ReservingDisk } from '../base/reserving-disk.ts';
@@ -25,10 +25,9 @@ import { isDecisive } from '../etcd/decisive.ts';
 import { askLiveness, askReadiness } from '../etcd/health.ts';
 import { formatVersion } from '../etcd/known-versions.ts';
 import { checkTlsFiles } from '../pki/check-tls.ts';
-import { LockHeldError } from '../supervisor/errors.ts';
 import { listenersOn } from '../supervisor/port-holders.ts';
 import type { ProbeOptions } from '../supervisor/probe.ts';
-import { holdersOf, type Holder as Process } from '../supervisor/process.ts';
+import { bootId, holdersOf, type Holder as Process } from '../supervisor/process.ts';
 import { directLauncher } from '../supervisor/run.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
 import { BinaryVersion } from './binary-version.ts';
@@ -36,6 +35,7 @@ import { childPrefix } from './child-prefix.ts';
 import { EtcdLogs } from './etcd-logs.ts';
 import { saveLastGood } from './last-good.ts';
 import { openRecords } from './records.ts';
+import { recoverer } from './recovery.ts';
 import { RoleLink } from './role-link.ts';
 import type { RunContext } from './run-context.ts';
 import { keepServing } from './serving.ts';
@@ -45,8 +45,12 @@ import { takeStateLock } from './state-lock.ts';
 const reserveBytes = 64 * 1024 * 1024;
 /** While it starts, etcd is asked at this pace whether it is ready. Unit: ms. */
 const readinessEveryMs = 200;
-/** How often a process that holds our data directory, and is not ours, is looked at again. Unit: ms. */
-const recoverAgainMs = 5_000;
+/** The agent does not restart a healthy etcd. */
+const pendingLine =
+  'what concerns etcd itself takes effect when etcd is next started: `stop`, then `start`, one member after the other; until then `status` shows what differs';
+/** What helps where a role document was refused. */
+const roleHint =
+  'What was accepted last stays in force. docs/role.md says what a document must be, and which one counts as newer.';
 /** How often the disk's reserve is written anew if it was used. Unit: ms. */
 const refillEveryMs = 15_000;
 /** Between two pieces of the reserve. Unit: ms. */
@@ -114,6 +118,7 @@ export async function runAgent(firstConfig: Config, context: RunContext): Promis
     },
     onEnd: () => {
       parts.status.begin();
+      parts.progress.begin();
       parts.stuck.answered();
     },
     onChange: () => parts.agent.wake(),
@@ -134,8 +139,14 @@ export async function runAgent(firstConfig: Config, context: RunContext): Promis
     log: log.child({ part: 'role' }),
     stateDir: layout.stateDir,
     clusterId: () => parts.state.knownIdentity()?.clusterId,
-    onEvent: (event) => parts.reports.report(event),
-    onChange: () => parts.agent.wake(),
+    onEvent: (event) => {
+      if (event.kind === 'role.refused') parts.agent.refused('role document', event.because, roleHint);
+      parts.reports.tellRole(event);
+    },
+    onChange: () => {
+      parts.state.distrust('role', role.unusable());
+      parts.agent.wake();
+    },
     signal: ending,
   });
   const parts: Parts = assemble({
@@ -152,11 +163,13 @@ export async function runAgent(firstConfig: Config, context: RunContext): Promis
     role,
     version: () => version.get(),
     versionProblem: () => version.problem(),
-    holderOf: (path) => holderSeen(holdersOf(path)),
-    portHolder: (port) => holderSeen(listenersOn(port)),
+    holdersOf: (path) => holdersOf(path).map(holderSeen),
+    portHolder: (port) => listenersOn(port).map(holderSeen)[0],
     inspectData: () => inspectDataDir(layout.dataDir),
     checkTls: checkTlsFiles,
     owner,
+    bootId: () => bootId(),
+    agentVersion: context.version,
     onPlan: () => {},
   });
 
@@ -168,6 +181,8 @@ export async function runAgent(firstConfig: Config, context: RunContext): Promis
       return { next, changed };
     } catch (error) {
       parts.alarms.set('configurationRefused', describeError(error));
+      const hint = error instanceof AgentError ? error.hint : '';
+      parts.agent.refused('reload', describeError(error), hint);
       parts.agent.wake();
       throw error;
     }
@@ -180,7 +195,7 @@ export async function runAgent(firstConfig: Config, context: RunContext): Promis
     context.setLogLevel(next.log.level);
     log.info({ file: next.file }, 'the configuration was read again');
     parts.agent.wake();
-    const later = needsEtcdRestart(changed) ? ['what concerns etcd itself takes effect when etcd is next started'] : [];
+    const later = needsEtcdRestart(changed) ? [pendingLine] : [];
     return {
       done: true,
       dryRun: false,
@@ -192,10 +207,13 @@ export async function runAgent(firstConfig: Config, context: RunContext): Promis
   });
   parts.state.distrust('outbox', records.unusable);
   parts.alarms.set('configurationRefused', context.refusedConfig);
+  if (context.refusedConfig !== undefined)
+    parts.agent.refused('configuration at the start', context.refusedConfig, 'The agent runs on the last good one.');
   const control = new NodeControl({
     parts,
     child,
     role,
+    roleOrders: new RoleOrders({ ...parts, link: role, config, random: systemRandom, log }),
     outbox: records.control,
     logs,
     clock,
@@ -211,9 +229,9 @@ export async function runAgent(firstConfig: Config, context: RunContext): Promis
   });
 
   await version.ask();
-  const recover = recoverer(supervisor, child, parts, context);
-  await recover();
+  await recoverer({ supervisor, child, parts, clock, log, stop })();
   role.start();
+  parts.state.distrust('role', role.unusable());
   const api = await keepServing({
     what: 'the local api',
     start: () => startApi({ control, socketPath: socketPathOf(firstConfig), clock, log: log.child({ part: 'api' }) }),
@@ -274,6 +292,7 @@ function probesOf(
           client: cluster.client(etcd.clientUrl),
           expected: { memberId: identity?.memberId, clusterId: identity?.clusterId },
         });
+        parts.health.notReady(answer.kind === 'ready' ? '' : answer.because);
         if (answer.kind !== 'ready') throw new NotReadyError(answer.because);
       },
     },
@@ -294,38 +313,6 @@ function probesOf(
 /** A probe's answer that is not the good one. */
 class NotReadyError extends AgentError {
   readonly code = 'NOT_READY';
-}
-
-/** Adopts a living etcd or learns how the last one ended. While a stranger holds the data, it looks again. */
-function recoverer(supervisor: Supervisor, child: EtcdChild, parts: Parts, context: RunContext): () => Promise<void> {
-  const recover = async (): Promise<void> => {
-    try {
-      const found = await supervisor.recover();
-      await catchUp(supervisor, parts, found.kind === 'ended' ? found.number : undefined);
-      if (found.kind === 'ended')
-        await supervisor.replay(found.number, (line) => void parts.watch.take(found.number, line.text));
-      // Not before its log was read: a turn would judge the end without it.
-      child.blockedBy(undefined);
-      if (found.kind === 'adopted') parts.turnReports.adopted(found.life.number, found.life.pid);
-      context.log.info({ found: found.kind }, 'looked for a running etcd');
-    } catch (error) {
-      // A stranger's lock, or a data root that cannot be read: nothing is started, and it is looked again.
-      const because = describeError(error);
-      if (!(error instanceof LockHeldError) && errnoOf(error) === undefined) throw error;
-      context.log.warn({ because }, 'whether an etcd of ours runs cannot be told');
-      child.blockedBy(because);
-      context.clock.after(recoverAgainMs, () => {
-        if (!context.stop.aborted)
-          recover().catch((again: unknown) =>
-            queueMicrotask(() => {
-              throw again;
-            }),
-          );
-      });
-    }
-    parts.agent.wake();
-  };
-  return recover;
 }
 
 /** Writes the reserve piece by piece, so that nothing waits for it, and anew once it was used. */
@@ -353,18 +340,6 @@ function saveReported(parts: Parts, log: Log): void {
   }
 }
 
-/** Ends that an earlier agent could not write down are judged by the logs of their lives. `newest` is judged in the first turn. */
-async function catchUp(supervisor: Supervisor, parts: Parts, newest: number | undefined): Promise<void> {
-  const known = Math.max(parts.ends.last?.life ?? 0, parts.reports.reported.exitedLife);
-  if (known === 0) return; // records that are new, or lost: nothing is known to be missing
-  for (const { number, startedAtMs, end } of supervisor.endedAfter(known)) {
-    if (number === newest) continue;
-    const watch = new LifeWatch();
-    await supervisor.replay(number, (line) => void watch.take(number, line.text));
-    parts.observer.judgeEarlier(childEnd(number, end), watch.end(number), startedAtMs);
-  }
-}
-
 function every({ clock, stop }: RunContext, ms: number, act: () => void): () => void {
   let cancel = clock.after(ms, tick);
   function tick(): void {
@@ -381,9 +356,8 @@ function wakeOnVolumeChange(parts: Parts): void {
   if (before !== undefined && parts.volume.look().kind !== before) parts.agent.wake();
 }
 
-/** The first of them, by its program alone: an argument may be a secret. */
-function holderSeen([holder]: readonly Process[]): Holder | undefined {
-  if (holder === undefined) return undefined;
+/** By its program alone: an argument may be a secret. */
+function holderSeen(holder: Process): Holder {
   return { pid: holder.pid, command: holder.commandLine[0] ?? '?', arguments: holder.commandLine };
 }
 

@@ -16,9 +16,7 @@ export type Asked =
       readonly signal: string;
       readonly afterGrace: boolean;
       readonly why: 'stop' | 'stuck' | 'dataLocked';
-    }
-  /** The machine is going down; whoever sent the signal. */
-  | { readonly kind: 'machineGoingDown' };
+    };
 
 /** What the host said at that moment; undefined is unknown. */
 export interface HostEvidence {
@@ -129,12 +127,12 @@ function removalUnconfirmed({ end, proof }: Judged): string | undefined {
 /** A clean end is the signal that it was sent; code 0 only where etcd is process 1. Dying early while it stops is a stop as well. */
 function stopped({ end, texts }: Judged): string | undefined {
   const { asked, exit } = end;
-  if (asked.kind === 'none' || (asked.kind === 'signalled' && asked.why !== 'stop')) return undefined;
-  const why = asked.kind === 'machineGoingDown' ? 'the machine is going down' : 'it was asked to stop';
+  if (asked.kind === 'none' || asked.why !== 'stop') return undefined;
+  const why = 'it was asked to stop';
   if (exit.kind === 'unknown') return texts.length === 0 ? `${why}; how it ended was not recorded` : undefined;
   if (exit.kind === 'code') return exit.code === 0 ? why : undefined;
   if (!stopSignals.has(exit.signal)) return undefined;
-  if (exit.signal !== 'SIGKILL' || asked.kind === 'machineGoingDown') return `${why} and ended by ${exit.signal}`;
+  if (exit.signal !== 'SIGKILL') return `${why} and ended by ${exit.signal}`;
   return asked.afterGrace
     ? `${why}, did not end within its grace and was killed`
     : `${why} and was killed meanwhile by somebody else`;

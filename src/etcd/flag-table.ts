@@ -109,7 +109,7 @@ export const operatorFlags: Readonly<Record<string, OperatorFlag>> = {
 
 const identity = 'the agent computes it from the role and the cluster';
 const address = 'it is set in the addresses of the configuration';
-const tls = 'it is set in the pki section of the configuration';
+const tls = 'it is set in the tls section of the configuration';
 const log = "the agent reads etcd's log and depends on its form";
 const discovery = 'a cluster is founded and joined by the agent, never by discovery';
 const removedFeature = 'etcd has removed it, and data written with it cannot be upgraded';

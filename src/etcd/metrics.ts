@@ -23,6 +23,8 @@ export interface EtcdMetrics {
   readonly appliedIndex: number | undefined;
   /** Raft index that this member knows to be committed. */
   readonly committedIndex: number | undefined;
+  /** The members that this one has a living connection to, by its own view. Undefined: it lists none, which an only member does too. */
+  readonly activePeers: ReadonlySet<MemberId> | undefined;
 }
 
 /** @pure Reads {@link EtcdMetrics} from the text of `/metrics`. Text that is not of that form gives only undefined. */
@@ -39,6 +41,7 @@ export function etcdMetricsOf(text: string): EtcdMetrics {
     leaderChangesSeen: value(names.leaderChanges),
     appliedIndex: value(names.applied),
     committedIndex: value(names.committed),
+    activePeers: activePeersOf(samples),
   };
 }
 
@@ -69,7 +72,16 @@ const names = {
   leaderChanges: 'etcd_server_leader_changes_seen_total',
   applied: 'etcd_server_proposals_applied_total',
   committed: 'etcd_server_proposals_committed_total',
+  activePeers: 'etcd_network_active_peers',
 } as const;
+
+/** A gauge for each pair of members: 1 while the connection lives. */
+function activePeersOf(samples: readonly Sample[]): ReadonlySet<MemberId> | undefined {
+  const pairs = samples.filter(({ name }) => name === names.activePeers);
+  if (pairs.length === 0) return undefined;
+  const active = pairs.filter(({ value }) => value === 1).map(({ labels }) => parseId(labels['Remote'] ?? ''));
+  return new Set(active.filter((id) => id !== undefined));
+}
 
 function sampleOf(line: string, wanted: ReadonlySet<string>): Sample | undefined {
   const name = /^[a-zA-Z_:][a-zA-Z0-9_:]*/.exec(line)?.[0] ?? '';

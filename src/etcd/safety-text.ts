@@ -18,7 +18,7 @@ export function describeSafety({ wanted, list }: SafetyQuestion, verdict: Safety
     case 'needless':
       return `${what} is not needed: ${needlessText(wanted)}`;
     case 'refused':
-      return `${what} is refused: ${refusalText(verdict.refusal, verdict.numbers)}`;
+      return `${what} is refused: ${refusalText(verdict.refusal, verdict.numbers)}${howToAccept(verdict)}`;
     case 'allowed': {
       const { numbers, overridden, handOverFirst } = verdict;
       const first = handOverFirst ? '; it leads, so leadership is moved first' : '';
@@ -29,6 +29,13 @@ export function describeSafety({ wanted, list }: SafetyQuestion, verdict: Safety
       return `${what} is allowed: ${changeText(numbers)}${first}${against}`;
     }
   }
+}
+
+/** What an acceptance in a role document has to name; a removal has it in its sentence. */
+function howToAccept({ refusal, numbers }: SafetyVerdict & { kind: 'refused' }): string {
+  return refusal.kind === 'quorum-loss'
+    ? `; to accept that: quorum-loss for this member, list ${numbers.listHash}`
+    : '';
 }
 
 function whatIsWanted(wanted: WantedChange, list: MemberList): string {

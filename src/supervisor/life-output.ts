@@ -40,6 +40,8 @@ export class LifeOutput {
       freed: () => this.#space.freed,
       onSlice: (offset) => this.#slice(offset),
       onError: options.onError,
+      onUnreadable: (error) =>
+        log.error({ path: dir.log, why: describeError(error) }, "etcd's log cannot be read: what it says is not seen"),
     });
   }
 

@@ -1,6 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { CancelTimer, Clock } from '../base/clock.ts';
+import { errnoOf } from '../base/errors.ts';
 import type { FreedRange } from './life-dir.ts';
 import { LineSplitter, type LogLine } from './line-splitter.ts';
 
@@ -15,6 +16,8 @@ export interface LogTailOptions {
   /** Called after each slice that was read and at each end of the file. Unit: bytes read so far. */
   readonly onSlice?: (offset: number) => void;
   readonly onError: (error: unknown) => void;
+  /** The file cannot be read now (somebody removed it, or the disk fails): told once, and tried again by the timer. */
+  readonly onUnreadable?: (error: unknown) => void;
   /** The file is looked at this often even if no change is notified. Unit: ms, default 1000. */
   readonly netMs?: number;
 }
@@ -32,6 +35,7 @@ export class LogTail {
   #reading: Promise<void> | undefined;
   #again = false;
   #closed = false;
+  #toldUnreadable = false;
 
   constructor(options: LogTailOptions) {
     this.#options = options;
@@ -92,7 +96,7 @@ export class LogTail {
       this.#again = true;
       return;
     }
-    this.#reading = this.#readToEnd()
+    this.#reading = this.#readWhatIsThere()
       .catch(this.#options.onError)
       .finally(() => {
         this.#reading = undefined;
@@ -102,8 +106,19 @@ export class LogTail {
       });
   }
 
+  /** A log that cannot be read is no reason to end the agent: etcd runs on, and its end is judged without these lines. */
+  async #readWhatIsThere(): Promise<void> {
+    try {
+      await this.#readToEnd();
+    } catch (error) {
+      if (!(error instanceof LogUnreadable)) throw error;
+      if (!this.#toldUnreadable) this.#options.onUnreadable?.(error.cause);
+      this.#toldUnreadable = true;
+    }
+  }
+
   async #readToEnd(): Promise<void> {
-    const file = await open(this.#options.path, 'r');
+    const file = await open(this.#options.path, 'r').catch(unreadable);
     try {
       while (!this.#closed && (await this.#readSlice(file))) {
         this.#options.onSlice?.(this.#splitter.offset);
@@ -123,7 +138,7 @@ export class LogTail {
       offset = hole.to;
     }
     const upTo = hole !== undefined && offset < hole.from ? Math.min(sliceBytes, hole.from - offset) : sliceBytes;
-    const { bytesRead } = await file.read(this.#buffer, 0, upTo, offset);
+    const { bytesRead } = await file.read(this.#buffer, 0, upTo, offset).catch(unreadable);
     if (this.#closed || bytesRead === 0) return false;
     // Blocks that were freed during the read may have come back as zeros: read anew, around the hole.
     const now = this.#options.freed();
@@ -133,8 +148,20 @@ export class LogTail {
   }
 }
 
-/** Reads the log of a life that is over, from its first to its last line. */
+/** Tells a file that cannot be read from a callback that has thrown. */
+class LogUnreadable extends Error {}
+
+function unreadable(cause: unknown): never {
+  throw new LogUnreadable('the log cannot be read', { cause });
+}
+
+/** Reads the log of a life that is over, from its first to its last line; one that somebody removed has none. */
 export async function readLog(options: Omit<LogTailOptions, 'netMs' | 'onError'>): Promise<void> {
   const tail = new LogTail({ ...options, onError: () => {} });
-  await tail.finish();
+  try {
+    await tail.finish();
+  } catch (error) {
+    const cause = error instanceof LogUnreadable ? error.cause : error;
+    if (errnoOf(cause) !== 'ENOENT') throw cause;
+  }
 }

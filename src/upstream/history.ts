@@ -18,6 +18,8 @@ export interface Witness {
   readonly acked: Place | null;
   /** Older streams of which something was not acknowledged, with their last numbers; oldest first. */
   readonly earlier: readonly Place[];
+  /** How often it has been written: of two copies the one with more is the newer. */
+  readonly writes: number;
   /** What was lost in earlier accidents and named by a fact that is not acknowledged: if that is lost too, it is named again. */
   readonly lost: readonly Missing[];
 }
@@ -64,12 +66,25 @@ export function readWitness(
   const { value } = reading;
   const damaged = { kind: 'damaged' as const, why: 'it is no witness record' };
   if (!isObject(value)) return damaged;
-  const { stream, high, id, acked, earlier, lost } = value;
+  const { stream, high, id, acked, earlier, lost, writes } = value;
   const end = { stream, seq: high };
   if (!Array.isArray(lost) || !lost.every(isMissing)) return damaged;
   if (!isPlace(end) || typeof id !== 'string' || !Array.isArray(earlier) || !earlier.every(isPlace)) return damaged;
   if (acked !== null && !isPlace(acked)) return damaged;
-  return { kind: 'ok', value: { stream: end.stream, high: end.seq, id, acked, earlier, lost } };
+  return {
+    kind: 'ok',
+    value: { stream: end.stream, high: end.seq, id, acked, earlier, lost, writes: Number(writes ?? 0) },
+  };
+}
+
+/** @pure Compares the witness with its twin: an old copy may have been put back. `old` names the one to be written anew. */
+export function newerWitness(
+  own: Known<Witness>,
+  twin: Known<Witness>,
+): { readonly witness: Known<Witness>; readonly old: 'own' | 'twin' | undefined } {
+  const [ownWrites, twinWrites] = [own, twin].map((one) => (one.kind === 'ok' ? one.value.writes : -1));
+  if (ownWrites === twinWrites) return { witness: own, old: undefined };
+  return (ownWrites ?? 0) > (twinWrites ?? 0) ? { witness: own, old: 'twin' } : { witness: twin, old: 'own' };
 }
 
 /** @pure Decides from what was found. */

@@ -25,7 +25,10 @@ export class OutboxNewerError extends AgentError {
 export class OutboxUnreadableError extends AgentError {
   readonly code = 'OUTBOX_UNREADABLE';
   constructor(path: string, cause: unknown) {
-    super(`${path} cannot be read`, { cause, hint: 'Check the disk and the permissions of the state directory.' });
+    super(`${path} cannot be read`, {
+      cause,
+      hint: 'Check the disk and the permissions of the state directory, then restart the agent; etcd runs on.',
+    });
   }
 }
 

@@ -1,7 +1,8 @@
+import { dirname } from 'node:path';
 import type { Disk } from '../base/disk.ts';
 import { decodeRecord, encodeRecord, type RecordReading } from '../base/record.ts';
 import { isObject, isPlace, outboxVersion, type Place } from './fact.ts';
-import { type HistoryFound, type Known, readWitness, type Witness } from './history.ts';
+import { type HistoryFound, type Known, newerWitness, readWitness, type Witness } from './history.ts';
 import { OutboxNewerError, OutboxUnreadableError } from './outbox-errors.ts';
 import { type SegmentScan, scanSegment } from './segment.ts';
 
@@ -11,6 +12,19 @@ export interface OutboxPaths {
   readonly directory: string;
   /** The witness: outside {@link directory}, best where another backup or another file system would take it. */
   readonly witness: string;
+  /** Another copy of the witness, on another file system. Left out: there is none. */
+  readonly twin?: WitnessTwin;
+}
+
+/**
+ * A second witness, for the case that outbox and witness are put back together from an old copy. It is written where its
+ * directory exists, and whatever becomes of it costs no report.
+ */
+export interface WitnessTwin {
+  readonly path: string;
+  /** Whose it is: on a disk that came from another node it says nothing of us. */
+  readonly node: string;
+  readonly disk: Disk;
 }
 
 /** How far the receiver got, and since when it has been so. */
@@ -36,6 +50,8 @@ export interface Parked extends Place {
 /** All that the files of an outbox show. */
 export interface FilesFound {
   readonly history: HistoryFound;
+  /** Which copy of the witness is not as new as the other; undefined if they are the same. */
+  readonly oldWitness: 'own' | 'twin' | undefined;
   readonly position: Known<Position>;
   /** Files that a crash left behind and that hold nothing of their own. */
   readonly leftovers: readonly string[];
@@ -49,6 +65,7 @@ export function readFiles(disk: Disk, paths: OutboxPaths): FilesFound {
   const witness = readWitness(readRecord(disk, paths.witness));
   if (position.kind === 'newer') throw new OutboxNewerError(positionPath(paths), position.version);
   if (witness.kind === 'newer') throw new OutboxNewerError(paths.witness, witness.version);
+  const twin = readTwin(paths);
   const names = attempt(paths.directory, () => disk.list(paths.directory)) ?? [];
   const files = names.map((name) => segmentFile(paths, name)).filter((file) => file !== undefined);
   const scans: SegmentScan[] = [];
@@ -74,7 +91,14 @@ export function readFiles(disk: Disk, paths: OutboxPaths): FilesFound {
     scans.push(scan);
   }
   const acked: Known<Place | null> = position.kind === 'ok' ? { kind: 'ok', value: position.value.acked } : position;
-  return { history: { scans, witness, acked }, position, leftovers, lastOrdinal: files.at(-1)?.ordinal ?? 0 };
+  const newer = newerWitness(witness, twin);
+  return {
+    history: { scans, witness: newer.witness, acked },
+    oldWitness: newer.old,
+    position,
+    leftovers,
+    lastOrdinal: files.at(-1)?.ordinal ?? 0,
+  };
 }
 
 /** Path of the segment of that ordinal and stream. */
@@ -95,6 +119,28 @@ export function writePosition(disk: Disk, paths: OutboxPaths, position: Position
 /** Writes {@link Witness} as a whole. */
 export function writeWitness(disk: Disk, paths: OutboxPaths, witness: Witness): void {
   disk.replace(paths.witness, encodeRecord(witness, outboxVersion));
+}
+
+/** Writes the twin, if there is one and its directory exists. Throws what its disk throws. */
+export function writeTwin({ twin }: OutboxPaths, witness: Witness): void {
+  if (twin === undefined || twin.disk.list(dirname(twin.path)) === undefined) return;
+  twin.disk.replace(twin.path, encodeRecord({ ...witness, node: twin.node }, outboxVersion));
+}
+
+/** A twin that cannot be read is as good as none. Throws {@link OutboxNewerError}. */
+function readTwin({ twin }: OutboxPaths): Known<Witness> {
+  if (twin === undefined) return { kind: 'absent' };
+  let content: Uint8Array | undefined;
+  try {
+    content = twin.disk.read(twin.path);
+  } catch {
+    return { kind: 'absent' };
+  }
+  const record = decodeRecord(content, outboxVersion);
+  if (record.kind === 'ok' && isObject(record.value) && record.value['node'] !== twin.node) return { kind: 'absent' };
+  const reading = readWitness(record);
+  if (reading.kind === 'newer') throw new OutboxNewerError(twin.path, reading.version);
+  return reading;
 }
 
 interface SegmentFile {

@@ -18,6 +18,8 @@ export interface RepairActs {
   readonly cutTail: (segment: Segment) => void;
   readonly openStream: (data: GapData) => void;
   readonly saveWitness: () => void;
+  /** Never throws: nothing waits for the twin. */
+  readonly saveTwin: () => void;
   readonly fillHoles: (path: string) => void;
   readonly fillBefore: (path: string, missing: Missing) => void;
 }
@@ -39,8 +41,10 @@ export function planRepairs(found: FilesFound, verdict: Verdict, acts: RepairAct
   if (distrust !== undefined) {
     const { because, missing, previous } = distrust;
     repairs.push(() => acts.openStream({ because, missing, ...(previous === undefined ? {} : { previous }) }));
-  } else if (verdict.witnessBehind) {
+  } else if (verdict.witnessBehind || found.oldWitness === 'own') {
     repairs.push(acts.saveWitness);
+  } else if (found.oldWitness === 'twin') {
+    repairs.push(acts.saveTwin);
   }
   for (const { path, segment, damagedWithin } of scans) {
     const missing = missingBefore.get(path);

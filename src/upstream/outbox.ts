@@ -15,10 +15,18 @@ import {
   type StoredFact,
 } from './fact.ts';
 import { fitData, jsonBytes } from './fit-data.ts';
-import { coalesce, judgeHistory, type Verdict } from './history.ts';
+import { coalesce, judgeHistory, type Verdict, type Witness } from './history.ts';
 import { makeRoom } from './make-room.ts';
 import { OutboxPlaceError, OutboxRefusedError, OutboxUnreadableError } from './outbox-errors.ts';
-import { type OutboxPaths, type Parked, readFiles, segmentPath, writePosition, writeWitness } from './outbox-files.ts';
+import {
+  type OutboxPaths,
+  type Parked,
+  readFiles,
+  segmentPath,
+  writePosition,
+  writeTwin,
+  writeWitness,
+} from './outbox-files.ts';
 import { planRepairs, type Repair } from './outbox-repair.ts';
 import type { Segment } from './segment.ts';
 import { DamageFound, SegmentStore } from './segment-store.ts';
@@ -111,6 +119,8 @@ export class Outbox {
   #positionUnsaved = false;
   /** What the last, refused write may have left: a line behind the accepted end, a witness that knows it. */
   #unfinished = { line: false, witness: false };
+  #witnessWrites = 0;
+  #twinFails = false;
   /** True if a file may not be what we think it is. */
   #stale = false;
   #repairs: Repair[] = [];
@@ -343,7 +353,9 @@ export class Outbox {
     this.#undoUnfinished();
     const { log } = this.#options;
     const found = readFiles(this.#options.disk, this.#options);
-    const { scans } = found.history;
+    const { scans, witness } = found.history;
+    // Never backwards: a copy that could not be read now may be read the next time.
+    if (witness.kind === 'ok') this.#witnessWrites = Math.max(this.#witnessWrites, witness.value.writes);
     const verdict = judgeHistory(found.history);
     const segments = scans.flatMap((scan) => (scan.segment === undefined ? [] : [scan.segment]));
     this.#store.reset(segments, found.lastOrdinal);
@@ -369,6 +381,7 @@ export class Outbox {
       cutTail: (segment) => this.#cutTail(segment),
       openStream: (data) => void this.#openStream(data),
       saveWitness: () => this.#saveWitness(this.#end, this.#endId),
+      saveTwin: () => witness.kind === 'ok' && this.#saveTwin(witness.value),
       fillHoles: (path) => this.#fillHoles(path),
       fillBefore: (path, missing) => this.#putGapBefore(path, missing, 'the outbox was damaged'),
     });
@@ -551,14 +564,28 @@ export class Outbox {
     for (const segment of this.#store.segments.slice(this.#firstWaiting())) last.set(segment.stream, segment.last);
     last.delete(stream);
     const earlier = [...last].map(([name, number]) => ({ stream: name, seq: number })).slice(-maxEarlier);
-    writeWitness(this.#options.disk, this.#options, {
+    const witness = {
       stream,
       high: seq,
       id,
       acked: this.#acked ?? null,
       earlier,
       lost: coalesce(lost.flatMap((loss) => loss.missing)),
-    });
+      writes: ++this.#witnessWrites,
+    };
+    writeWitness(this.#options.disk, this.#options, witness);
+    this.#saveTwin(witness);
+  }
+
+  #saveTwin(witness: Witness): void {
+    try {
+      writeTwin(this.#options, witness);
+      this.#twinFails = false;
+    } catch (error) {
+      if (!this.#twinFails)
+        this.#options.log.warn({ err: describeError(error) }, 'the twin of the witness cannot be written');
+      this.#twinFails = true;
+    }
   }
 
   /** A loss counts until the first fact of the stream that names it is acknowledged; `opening` may not be on disk yet. */

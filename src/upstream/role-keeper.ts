@@ -12,7 +12,9 @@ import {
   type RoleFloor,
   type RoleIdentity,
   type RoleSourceName,
+  type RoleVerdict,
   sameSource,
+  setAnew,
 } from './role-order.ts';
 
 /** What became of a document that was offered. */
@@ -74,21 +76,32 @@ export class RoleKeeper {
 
   /** A document from the source in use. It is accepted only once it is on disk. */
   offer(role: DesiredRole, source: RoleSourceName): RoleEvent {
-    if (this.#lostBecause !== undefined) {
-      return { kind: 'unknown', why: `${this.#lostBecause}; switch to the source with --accept to set the role anew` };
-    }
-    const verdict = judgeRole(role, source, this.#accepted, this.#options.identity());
-    if (verdict.kind === 'refuse') return { kind: 'refused', why: verdict.why };
+    const verdict = this.judge(role, source);
+    if (verdict.kind === 'refuse')
+      return { kind: this.#lostBecause === undefined ? 'refused' : 'unknown', why: verdict.why };
     if (verdict.kind === 'same') return { kind: 'accepted', role: this.#accepted?.role ?? role };
     return this.#accept(role, source);
   }
 
+  /** What {@link offer} would say; nothing is changed. */
+  judge(role: DesiredRole, source: RoleSourceName): RoleVerdict {
+    if (this.#lostBecause === undefined) return judgeRole(role, source, this.#accepted, this.#options.identity());
+    return { kind: 'refuse', why: `${this.#lostBecause}; ${setAnew(source)}` };
+  }
+
   /** Takes a document from another source, by command. Without `force` only if nothing would change. */
   switchSource(role: DesiredRole, source: RoleSourceName, options: { readonly force: boolean }): RoleEvent {
-    if (this.#lostBecause !== undefined && !options.force) return { kind: 'refused', why: this.#lostBecause };
-    const floor = this.#floors.find((one) => sameSource(one.source, source));
-    const verdict = judgeSwitch(role, this.#accepted, this.#options.identity(), { floor, force: options.force });
+    const verdict = this.judgeSwitch(role, source, options);
     return verdict.kind === 'refuse' ? { kind: 'refused', why: verdict.why } : this.#accept(role, source);
+  }
+
+  /** What {@link switchSource} would say; nothing is changed. */
+  judgeSwitch(role: DesiredRole, source: RoleSourceName, { force }: { readonly force: boolean }): RoleVerdict {
+    if (this.#lostBecause !== undefined && !force) {
+      return { kind: 'refuse', why: `${this.#lostBecause}; set the role anew with --accept` };
+    }
+    const floor = this.#floors.find((one) => sameSource(one.source, source));
+    return judgeSwitch(role, this.#accepted, this.#options.identity(), { floor, force });
   }
 
   #accept(role: DesiredRole, source: RoleSourceName): RoleEvent {

@@ -42,7 +42,7 @@ export function judgeRole(
   if (accepted === undefined) return { kind: 'accept' };
   if (!sameSource(source, accepted.source)) {
     return refuse(
-      `it comes from ${describeSource(source)}, and the accepted role from ${describeSource(accepted.source)}; switching the source is a command`,
+      `it comes from ${describeSource(source)}, and the accepted role from ${describeSource(accepted.source)}; switching the source is a command: ${switchCommand(source)}`,
     );
   }
   if (sameContent(offered, accepted.role)) return { kind: 'same' };
@@ -88,6 +88,16 @@ export function describeSource({ kind, name }: RoleSourceName): string {
   return kind === 'file' ? `the file ${name}` : `the curator ${name}`;
 }
 
+/** @pure What helps where the record of the accepted role was lost. */
+export function setAnew(source: RoleSourceName): string {
+  return `to set the role anew: ${switchCommand(source)} --accept`;
+}
+
+/** The command that makes a source the one in use. */
+function switchCommand({ kind, name }: RoleSourceName): string {
+  return `etcd-node-agent role switch-source ${kind === 'file' ? name : 'FILE'}`;
+}
+
 function judgeOrder(offered: DesiredRole, accepted: DesiredRole, source: RoleSourceName): RoleVerdict {
   // A file that a person edits has no generation: a person means what they save.
   const byHand = source.kind === 'file' && offered.generation === 0 && offered.epoch === 0;
@@ -119,8 +129,8 @@ function contradiction(offered: DesiredRole): string | undefined {
   return undefined;
 }
 
-/** What of the accepted role would be different: order and addresses to ask are not. */
-function effects(offered: DesiredRole, accepted: DesiredRole): string[] {
+/** @pure What of the accepted role would be different, in words: order and addresses to ask are not. */
+export function effects(offered: DesiredRole, accepted: DesiredRole): string[] {
   const names = ['role', 'grantId', 'clusterId', 'etcdVersion', 'accept'] as const;
   return names
     .filter((name) => canonical(offered[name]) !== canonical(accepted[name]))

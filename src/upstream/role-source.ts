@@ -52,18 +52,6 @@ export class RoleSource {
     await this.#read();
   }
 
-  /**
-   * The command that makes this file the source. It changes nothing but the source unless `force` (`--accept`) is set.
-   * The answer is a refusal, too, if there is no document.
-   */
-  async switchHere(options: { readonly force: boolean }): Promise<RoleEvent> {
-    const document = await this.#document();
-    if (document.kind !== 'role') return document;
-    const event = this.#options.keeper.switchSource(document.role, this.name, options);
-    if (event.kind === 'accepted') this.#emit(event);
-    return event;
-  }
-
   /** Watches anew each time, so that a directory that was replaced is watched as well; then reads. */
   #look(): void {
     const { clock, lookMs, log } = this.#options;
@@ -97,19 +85,9 @@ export class RoleSource {
 
   async #read(): Promise<void> {
     if (this.#options.signal.aborted) return;
-    const document = await this.#document();
+    const document = await readRoleDocument(this.#options.path, this.#access);
     if (this.#options.signal.aborted) return;
     this.#emit(document.kind === 'role' ? this.#options.keeper.offer(document.role, this.name) : document);
-  }
-
-  async #document(): Promise<RoleEvent | { readonly kind: 'role'; readonly role: DesiredRole }> {
-    const { path } = this.#options;
-    const content = await this.#access.read(path);
-    if (content.kind === 'unknown') return content;
-    const reading = parseRole(content.text, path);
-    if (reading.kind === 'empty') return { kind: 'unknown', why: `${path} is empty` };
-    if (reading.kind === 'invalid') return { kind: 'refused', why: reading.problems.join('; ') };
-    return reading;
   }
 
   #emit(event: RoleEvent): void {
@@ -124,4 +102,17 @@ export class RoleSource {
     this.#cancelSettle?.();
     this.#cancelLook?.();
   }
+}
+
+/** What a role file says now; or why it says nothing, or nothing that can be obeyed. */
+export async function readRoleDocument(
+  path: string,
+  access: RoleFileAccess = realRoleFile,
+): Promise<Exclude<RoleEvent, { readonly kind: 'accepted' }> | { readonly kind: 'role'; readonly role: DesiredRole }> {
+  const content = await access.read(path);
+  if (content.kind === 'unknown') return { kind: 'unknown', why: content.why };
+  const reading = parseRole(content.text, path);
+  if (reading.kind === 'empty') return { kind: 'unknown', why: `${path} is empty` };
+  if (reading.kind === 'invalid') return { kind: 'refused', why: reading.problems.join('; ') };
+  return reading;
 }

@@ -67,7 +67,9 @@ export const roleSchema = z
       .string()
       .regex(/^\d+\.\d+\.\d+$/, 'want a version such as 3.5.30')
       .optional()
-      .describe('The version of etcd to run.'),
+      .describe(
+        'The version of etcd that should run. The agent changes no binary by itself: it raises the alarm etcdVersionDiffers.',
+      ),
     accept: z.array(riskSchema).max(16).default([]).describe('Risks that are accepted.'),
   })
   .describe('The role that a node should have (docs/role.md).');

@@ -28,6 +28,8 @@ export class WebhookConfigError extends AgentError {
   readonly code = 'WEBHOOK_CONFIG';
 }
 
+/** With 409 and `forked`: the receiver holds another report under a number of this batch, and asks for a new stream. */
+const historyHeader = 'report-history';
 /** Of an answer no more is read. Unit: bytes. */
 const maxAnswerBytes = 64 * 1024;
 /** So long the rest of an acknowledgement may take before its connection is given up. Unit: ms. */
@@ -39,7 +41,8 @@ const maxShownCharacters = 300;
 
 /**
  * Posts reports as a batch of CloudEvents. Any 2xx answer acknowledges the whole batch, once its head is here: what
- * follows does not matter. 408, 429, 5xx, redirects and broken connections mean "again, later"; any other 4xx means "never".
+ * follows does not matter. 408, 429, 5xx, redirects and broken connections mean "again, later"; a 409 that says so
+ * means "another history, please" ({@link historyHeader}); any other 4xx means "never".
  */
 export class Webhook implements ReportTransport {
   readonly name: string;
@@ -66,6 +69,7 @@ export class Webhook implements ReportTransport {
       return { kind: 'acked', upTo: { stream: last.stream, seq: last.seq } };
     }
     const why = `${this.name} answered ${status}${shown(await this.#readSome(response))}`;
+    if (status === 409 && response.headers[historyHeader] === 'forked') return { kind: 'forked', why };
     if (status >= 400 && status < 500 && status !== 408 && status !== 429) return { kind: 'refused', why };
     if (status >= 300 && status < 400) return { kind: 'retry', why: `${why} (redirects are not followed)` };
     const afterMs = retryAfterMs(response.headers['retry-after'], this.#options.clock);

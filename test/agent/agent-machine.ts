@@ -30,6 +30,17 @@ export const cluster = 0xc1n;
 export const us = 0xa3n;
 export const others = [0xa1n, 0xa2n] as const;
 
+/** A voter's role, as its document says. */
+export const knownRole = {
+  kind: 'known',
+  role: 'consensus-member',
+  grantId: 'g1',
+  spent: false,
+  clusterId: undefined,
+  hasEndpoints: false,
+  accepted: [],
+} as const satisfies RoleSeen;
+
 const silent = () => Promise.reject(new SilentError('nobody answers'));
 
 class SilentError extends AgentError {
@@ -55,7 +66,25 @@ export class AgentMachine {
   readonly lists = new Map<string, MemberList>();
   /** How often the others were asked. */
   asked = 0;
-  role: RoleSeen = { kind: 'known', role: 'consensus-member', grantId: 'g1', spent: false };
+  /** The version of etcd that the role asks for. */
+  roleVersion: string | undefined;
+  /** What a member says of itself; missing: silence. Key: client URL. */
+  readonly statuses = new Map<string, Partial<MemberStatusAnswer>>();
+  /** The endpoints that were asked for their Status. */
+  readonly statusAsked: string[] = [];
+  /** Our etcd leads, until it is told to hand over. */
+  leads = false;
+  /** Where it was told to hand over, and to whom. */
+  readonly leadMoves: { readonly endpoint: string; readonly target: bigint }[] = [];
+  /** Of every file that a start depends on. */
+  fingerprint = 'same';
+  /** Whose data lies in the data directory. */
+  dataMember: bigint = us;
+  /** Directories that cannot be removed. */
+  readonly unremovable = new Set<string>();
+  /** What the configuration says otherwise than {@link config}. */
+  etcdConfig: Partial<Config['etcd']> = {};
+  role: RoleSeen = knownRole;
 
   #parts: Parts | undefined;
   #outbox: Outbox | undefined;
@@ -74,6 +103,8 @@ export class AgentMachine {
     for (const file of ['member/wal/0000000000000000-0000000000000000.wal', 'member/snap/db'])
       this.disk.put(`${this.layout.dataDir}/${file}`, 'data');
     this.#becomeMember();
+    // Our own etcd has its quorum, until a test says what is answered.
+    this.answer([us, [...others, us]]);
   }
 
   get parts(): Parts {
@@ -95,14 +126,21 @@ export class AgentMachine {
     return this.#died;
   }
 
+  /** The node never was a member: no records, no data, no etcd. */
+  becomeNobody(): void {
+    this.child.ends({ kind: 'signal', name: 'SIGTERM' });
+    for (const directory of [this.layout.stateDir, this.layout.dataRoot]) this.disk.wipe(directory);
+  }
+
   /** A new agent on what is there: it reads the log of the newest life, as the real one does. */
   boot(): void {
     const { clock, disk, random, layout, child } = this;
     this.#stop = new AbortController();
     this.#died = undefined;
     try {
-      const witness = `${layout.stateDir}/outbox-witness`;
-      const outbox = new Outbox({ directory: layout.outboxDir, witness, disk, clock, random, log: silentLog });
+      const { outboxDir: directory, outboxWitness: witness, outboxWitnessTwin: path } = layout;
+      const twin = { path, node: 'n1', disk };
+      const outbox = new Outbox({ directory, witness, twin, disk, clock, random, log: silentLog });
       this.#outbox = outbox;
       this.#parts = this.#assemble(outbox);
       for (const line of child.lines) this.#parts.watch.take(child.view().life, line);
@@ -160,14 +198,12 @@ export class AgentMachine {
   /** The named members answer with a list of `members`; the others are silent. */
   answer(...answers: readonly (readonly [by: bigint, members: readonly bigint[]])[]): void {
     this.lists.clear();
-    for (const [by, members] of answers) {
-      this.lists.set(urlOf(by), {
-        clusterId: cluster,
-        answeredBy: by,
-        members: members.map(memberOf),
-        linearizable: true,
-      });
-    }
+    for (const [by, members] of answers) this.answerAt(urlOf(by), by, members);
+  }
+
+  /** A member answers at this address, besides. */
+  answerAt(url: string, by: bigint, members: readonly bigint[]): void {
+    this.lists.set(url, { clusterId: cluster, answeredBy: by, members: members.map(memberOf), linearizable: true });
   }
 
   #hear(life: number, line: string): void {
@@ -180,7 +216,7 @@ export class AgentMachine {
   #assemble(outbox: Outbox): Parts {
     const { disk, clock, random, layout, child } = this;
     const parts = assemble({
-      config: () => config,
+      config: () => ({ ...config, etcd: { ...config.etcd, ...this.etcdConfig } }),
       layout,
       child,
       cluster: this.#cluster(),
@@ -190,14 +226,21 @@ export class AgentMachine {
       clock,
       random,
       log: silentLog,
-      role: { role: () => this.role, endpoints: () => [], grantId: () => 'g1' },
+      role: {
+        role: () => this.role,
+        endpoints: () => [],
+        grantId: () => 'g1',
+        etcdVersion: () => this.roleVersion,
+      },
       version: () => parseVersion('3.5.30'),
       versionProblem: () => '',
-      holderOf: () => undefined,
+      holdersOf: () => [],
       portHolder: () => undefined,
       inspectData: async () => this.#inspectData(),
       checkTls: () => [],
       owner: undefined,
+      agentVersion: '0.1.0',
+      bootId: () => 'boot-1',
       onPlan: () => {},
     });
     child.onChange = () => parts.agent.wake();
@@ -211,9 +254,22 @@ export class AgentMachine {
         return this.lists.get(endpoint) ?? (await silent());
       },
       peerCluster: silent,
-      status: (): Promise<MemberStatusAnswer> => silent(),
-      isLeader: async () => false,
-      moveLeader: silent,
+      status: async (endpoint) => {
+        this.statusAsked.push(endpoint);
+        const answer = this.statuses.get(endpoint);
+        return answer === undefined ? await silent() : { ...anyStatus, ...answer };
+      },
+      isLeader: async () => this.leads,
+      moveLeader: async (endpoint, target) => {
+        this.leads = false;
+        this.leadMoves.push({ endpoint, target });
+      },
+      activePeers: silent,
+      addLearner: silent,
+      promoteMember: silent,
+      removeMember: silent,
+      updateMember: silent,
+      keys: () => ({ get: silent, list: silent, put: silent, create: silent, replace: silent, remove: silent }),
     };
   }
 
@@ -224,17 +280,22 @@ export class AgentMachine {
       isMountPoint: () => false,
       exists: (path) => disk.read(path) !== undefined || disk.list(path) !== undefined,
       oomKills: () => undefined,
-      removeTree: (path) => disk.wipe(path),
+      removeTree: (path) => {
+        if (this.unremovable.has(path)) throw Object.assign(new Error(`EACCES: rmdir '${path}'`), { code: 'EACCES' });
+        disk.wipeTree(path);
+      },
       giveTo: () => {},
-      fingerprint: () => 'same',
+      fingerprint: () => this.fingerprint,
     };
   }
 
   #inspectData(): DataDir {
-    if (this.disk.list(this.layout.dataDir) === undefined) return { kind: 'absent' };
+    const names = this.disk.list(this.layout.dataDir);
+    if (names === undefined) return { kind: 'absent' };
+    if (!names.includes('member')) return { kind: 'empty', others: [] };
     const last = { term: 1n, index: 2n };
     const rest = { commit: 2n, term: 1n, tornTail: false, hasDb: true, hasSnapshots: false, segments: 1 };
-    return { kind: 'member', memberId: us, clusterId: cluster, last, ...rest };
+    return { kind: 'member', memberId: this.dataMember, clusterId: cluster, last, ...rest };
   }
 
   #becomeMember(): void {
@@ -263,6 +324,8 @@ export class FakeChild implements ChildPort {
   #phase: ChildView['phase'] = 'ready';
   #life = 1;
   #end: ChildEnd | undefined;
+  #ready: { readonly wallMs: number; readonly monotonicMs: number } | undefined;
+  #readyMs = 0;
   #asked: ChildEnd['asked'] = { kind: 'none' };
 
   constructor(clock: FakeClock, isDown: () => boolean, onLine: (life: number, line: string) => void) {
@@ -282,7 +345,8 @@ export class FakeChild implements ChildPort {
       pid: up ? 4711 : undefined,
       adopted: false,
       startedAtMs: this.#clock.wallMs(),
-      readyAtMs: undefined,
+      readyAtMs: this.#ready?.wallMs,
+      readyMs: this.#readyForMs(),
       end: this.#end,
     };
   }
@@ -295,6 +359,8 @@ export class FakeChild implements ChildPort {
     this.lines.length = 0;
     this.#asked = { kind: 'none' };
     this.#phase = 'starting';
+    this.#ready = undefined;
+    this.#readyMs = 0;
     this.onChange();
   }
 
@@ -305,6 +371,11 @@ export class FakeChild implements ChildPort {
 
   async dump(order: StopOrder): Promise<void> {
     await this.stop(order);
+  }
+
+  #readyForMs(): number {
+    if (this.#phase !== 'ready' || this.#ready === undefined) return this.#readyMs;
+    return this.#clock.monotonicMs() - this.#ready.monotonicMs;
   }
 
   activity(): undefined {
@@ -320,15 +391,44 @@ export class FakeChild implements ChildPort {
 
   becomesReady(): void {
     this.#phase = 'ready';
+    this.#ready = { wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs() };
     this.onChange();
   }
 
-  ends(exit: ChildEnd['exit']): void {
+  /** No agent has ever started it. */
+  neverRan(): void {
     this.#phase = 'down';
-    this.#end = { life: this.#life, exit, asked: this.#asked, endedAtMs: this.#clock.wallMs() };
+    this.#life = 0;
+    this.#end = undefined;
+  }
+
+  /** A new agent does not know yet that it is ready. */
+  isAskedAnew(): void {
+    this.#phase = 'starting';
+    this.#ready = undefined;
+  }
+
+  /** `endedAtMs`: as it was recorded; null: by nobody. */
+  ends(exit: ChildEnd['exit'], endedAtMs: number | null = this.#clock.wallMs()): void {
+    this.#readyMs = this.#readyForMs();
+    this.#phase = 'down';
+    this.#end = { life: this.#life, exit, asked: this.#asked, endedAtMs: endedAtMs ?? undefined };
     this.onChange();
   }
 }
+
+export const anyStatus: MemberStatusAnswer = {
+  memberId: others[0],
+  clusterId: cluster,
+  leader: others[0],
+  isLearner: false,
+  raftTerm: 2n,
+  raftIndex: 10n,
+  raftAppliedIndex: 10n,
+  dbSizeBytes: 1n,
+  version: '3.5.30',
+  errors: [],
+};
 
 /** Lines of etcd's log. */
 export const says = {
@@ -356,14 +456,13 @@ function memberOf(id: bigint): IdentityRecord['lastMembers'][number] {
 
 const members = [...others, us].map(memberOf);
 
-const identity: IdentityRecord = {
+export const identity: IdentityRecord = {
   nodeId: 'node-3',
   clusterName: 'default',
   clusterId: cluster,
   memberId: us,
   name: 'n3',
   peerUrl: 'http://a3:2380',
-  clientUrl: urlOf(us),
   grantId: 'g1',
   initialCluster: 'n3=http://a3:2380',
   initialClusterToken: 'token',

@@ -4,6 +4,7 @@ import { Agent } from '../../src/agent/agent.ts';
 import type { Executor } from '../../src/agent/executor.ts';
 import type { Observed } from '../../src/agent/observed.ts';
 import type { Observer } from '../../src/agent/observer.ts';
+import { nothingReported } from '../../src/agent/reported.ts';
 import type { Reports } from '../../src/agent/reports.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -16,7 +17,14 @@ const startable: Observed = {
   intent: { kind: 'run', because: '' },
   paused: false,
   founding: 'done',
-  identity: { clusterId: 1n, memberId: 2n, name: 'n1', peerUrl: 'http://127.0.0.1:2380', lastVoters: [] },
+  identity: {
+    clusterId: 1n,
+    memberId: 2n,
+    name: 'n1',
+    peerUrl: 'http://127.0.0.1:2380',
+    isLearner: false,
+    lastVoters: [],
+  },
   data: { kind: 'member', clusterId: 1n, memberId: 2n },
   process: { kind: 'down' },
   removal: { kind: 'none' },
@@ -24,6 +32,9 @@ const startable: Observed = {
   start: { kind: 'now', because: 'it is to run' },
   preflight: [],
   role: { kind: 'unknown', because: 'no file' },
+  join: { kind: 'none' },
+  cluster: { kind: 'notAsked' },
+  leftRecord: false,
 };
 
 /** Runs turns until the first act; returns after how many looks it came. `looked` is called in each look. */
@@ -48,7 +59,7 @@ async function looksUntilAct(looked: (looks: number, clock: FakeClock) => void):
         stop.abort();
       },
     } as unknown as Executor,
-    reports: {} as unknown as Reports,
+    reports: { reported: nothingReported } as Reports,
     clock,
     random: new SeededRandom(1),
     log: silentLog,

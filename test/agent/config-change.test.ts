@@ -43,3 +43,16 @@ test.each([
   expect(() => refuseFixedFields(changed)).toThrow(FixedFieldsError);
   expect(() => refuseFixedFields(changed)).toThrow(named);
 });
+
+test('where etcd serves changes with its next start, and the hint says in which order', () => {
+  const hintOf = (field: string) => {
+    try {
+      refuseFixedFields([field]);
+      return '';
+    } catch (error) {
+      return (error as ReadAtStartError).hint;
+    }
+  };
+  for (const field of ['etcd.clientUrl', 'etcd.metricsUrl']) expect(hintOf(field)).toMatch(/stop.*restart.*start/);
+  expect(hintOf('upstream')).toBe('Restart the agent; etcd runs on meanwhile.');
+});

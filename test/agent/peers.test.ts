@@ -46,11 +46,41 @@ describe('asking the other voters', () => {
     expect(askedForMs).toBe(2_000);
   });
 
+  test('a voter whose first address is dead is heard at its second', async () => {
+    const { askedForMs, answers } = await ask({
+      confirmed: { afterMs: 40, members: [us, other] },
+      own: never,
+      addresses: ['dead', 'living'],
+    });
+    expect(answers).toMatchObject({ silent: 0, lists: [{ linearizable: true }] });
+    expect(askedForMs).toBe(1_040);
+  });
+
+  test('an address that refuses at once costs no time', async () => {
+    const confirmed = { afterMs: 40, members: [us, other] };
+    const { askedForMs } = await ask({ confirmed, own: never, addresses: ['refusing', 'living'] });
+    expect(askedForMs).toBe(40);
+  });
+
+  test('a slow first address is still listened to while the second is asked', async () => {
+    const confirmed = { afterMs: 1_500, members: [other] };
+    const { askedForMs, answers } = await ask({ confirmed, own: never, addresses: ['living', 'dead'] });
+    expect(answers).toMatchObject({ silent: 0, lists: [{ linearizable: true }] });
+    expect(askedForMs).toBe(1_500);
+  });
+
   test('silence ends with the time that was given', async () => {
     const { askedForMs, answers } = await ask({ confirmed: never, own: never });
     expect(answers).toMatchObject({ silent: 1, lists: [] });
     expect(askedForMs).toBe(2_000);
   });
+});
+
+test('what was said of one member is no answer about the next member of this node', async () => {
+  const { peers } = await ask({ confirmed: { afterMs: 40, members: [other] }, own: never });
+  expect(peers.latestAbout(us)?.lists).toHaveLength(1);
+  expect(peers.latestAbout(3n)).toBeUndefined();
+  expect(peers.latestAbout(undefined)).toBeUndefined();
 });
 
 interface Said {
@@ -60,11 +90,17 @@ interface Said {
 }
 
 /** Asks one other voter that answers like this, for 2 s. */
-async function ask(voter: { readonly confirmed: Said | undefined; readonly own: Said | undefined }) {
+async function ask(voter: {
+  readonly confirmed: Said | undefined;
+  readonly own: Said | undefined;
+  readonly addresses?: readonly ('living' | 'dead' | 'refusing')[];
+}) {
   const clock = new FakeClock();
-  const memberList: ClusterPort['memberList'] = (_endpoint, { linearizable, timeoutMs }) =>
+  const { addresses = ['living'] } = voter;
+  const memberList: ClusterPort['memberList'] = (endpoint, { linearizable, timeoutMs }) =>
     new Promise((resolve, reject) => {
-      const said = linearizable ? voter.confirmed : voter.own;
+      if (endpoint === 'refusing') return reject(new Error('connection refused'));
+      const said = endpoint === 'dead' ? never : linearizable ? voter.confirmed : voter.own;
       const inTime = said !== undefined && said.afterMs < timeoutMs;
       clock.after(inTime ? said.afterMs : timeoutMs, () =>
         inTime ? resolve(listOf(said, linearizable)) : reject(new Error('no answer')),
@@ -72,11 +108,11 @@ async function ask(voter: { readonly confirmed: Said | undefined; readonly own: 
     });
   const peers = new Peers({ cluster: { memberList } as ClusterPort, clock });
   let askedForMs: number | undefined;
-  const asking = peers.ask(identity, 2_000).finally(() => {
+  const asking = peers.ask(identityWith(addresses), 2_000).finally(() => {
     askedForMs = clock.monotonicMs();
   });
   await clock.advance(3_000);
-  return { answers: await asking, askedForMs };
+  return { answers: await asking, askedForMs, peers };
 }
 
 function listOf(said: Said, linearizable: boolean): MemberList {
@@ -84,8 +120,10 @@ function listOf(said: Said, linearizable: boolean): MemberList {
   return { clusterId: said.clusterId ?? 7n, answeredBy: other, members, linearizable };
 }
 
-const identity = {
-  clusterId: 7n,
-  memberId: us,
-  lastVoters: [us, other].map((id) => ({ id, clientUrls: [`http://127.0.0.1:${id}`] })),
-} as unknown as IdentityRecord;
+function identityWith(addresses: readonly string[]): IdentityRecord {
+  const lastVoters = [
+    { id: us, clientUrls: [] },
+    { id: other, clientUrls: addresses },
+  ];
+  return { clusterId: 7n, memberId: us, lastVoters } as unknown as IdentityRecord;
+}

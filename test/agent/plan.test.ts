@@ -8,8 +8,17 @@ const identity = {
   memberId: 0xa1n,
   name: 'n1',
   peerUrl: 'http://127.0.0.1:2380',
+  isLearner: false,
   lastVoters: [],
 } as const;
+
+function roleOf(
+  role: 'consensus-member' | 'leaving' | 'none',
+  more: { readonly spent?: boolean; readonly hasEndpoints?: boolean } = {},
+): Observed['role'] {
+  const rest = { grantId: 'g1', spent: false, clusterId: undefined, hasEndpoints: false, accepted: [] };
+  return { kind: 'known', role, ...rest, ...more };
+}
 
 /** A voter that is down and may start: what differs is said by each test. */
 function seen(change: Partial<Observed> = {}): Observed {
@@ -26,7 +35,10 @@ function seen(change: Partial<Observed> = {}): Observed {
     peers: { kind: 'asked', lists: [], silent: 2 },
     start: { kind: 'now', because: 'etcd is to run' },
     preflight: [],
-    role: { kind: 'known', role: 'consensus-member', grantId: 'g1', spent: false },
+    role: roleOf('consensus-member'),
+    join: { kind: 'none' },
+    cluster: { kind: 'notAsked' },
+    leftRecord: false,
     ...change,
   };
 }
@@ -55,6 +67,7 @@ const proven = {
   recorded: false,
   exitOverdue: false,
   archived: false,
+  retired: false,
 } as const;
 
 describe('the plan of a node that is down', () => {
@@ -71,6 +84,24 @@ describe('the plan of a node that is down', () => {
       'A27 what an operator stopped stays stopped',
       { intent: { kind: 'stopped', because: 'stop' } },
       'blocked stoppedByOperator',
+    ],
+    [
+      'while the machine goes down nothing is begun',
+      { intent: { kind: 'shutdown', because: 'the machine goes down' } },
+      'blocked shuttingDown',
+    ],
+    [
+      'also not for a member that was removed meanwhile',
+      { intent: { kind: 'shutdown', because: 'the machine goes down' }, removal: proven },
+      'blocked shuttingDown',
+    ],
+    [
+      'a log that went back is not started, before anybody is asked',
+      {
+        data: { kind: 'member', clusterId: 0xc1n, memberId: 0xa1n, regression: 'it ends at 5, and had applied 9' },
+        peers: { kind: 'notAsked' },
+      },
+      'blocked logRegressed',
     ],
     [
       'a delay of the restart policy is waited out',
@@ -149,6 +180,82 @@ describe('the plan for what lies in the data directory', () => {
       'configuration and role alone never found a cluster',
       { identity: undefined, founding: 'none', data: { kind: 'absent' }, volume: { kind: 'unused' } },
       'blocked notAMember',
+    ],
+  ])('%s', (_title, change, expected) => {
+    expect(short(plan(seen(change)))).toBe(expected);
+  });
+});
+
+describe('A01 the plan of a node whose agent was killed in a join or a change', () => {
+  const join = { clusterId: 0xc1n, memberId: 0xa1n, peerUrl: 'http://127.0.0.1:2380' } as const;
+  const heard: Observed['cluster'] = {
+    kind: 'heard',
+    question: {
+      list: { clusterId: 0xc1n, answeredBy: 0xa2n, members: [], linearizable: true },
+      listAtMs: 0,
+      answers: [],
+      leader: undefined,
+      nowMs: 0,
+      activities: new Map(),
+      accepted: [],
+      force: false,
+      sha256: () => '',
+    },
+    peerUrl: join.peerUrl,
+    consent: undefined,
+    space: { neededBytes: 0, freeBytes: 1 },
+  };
+  test.each<[string, Partial<Observed>, string]>([
+    [
+      'the mark is there and the join not yet recorded as begun',
+      { data: { kind: 'prepared' }, join: { kind: 'added', ...join } },
+      'act beginJoin',
+    ],
+    [
+      'the mark of a join that was of another member is no beginning',
+      { data: { kind: 'prepared' }, join: { kind: 'added', ...join, memberId: 9n } },
+      'blocked diskLost',
+    ],
+    [
+      'a join that is recorded as added and not taken up is cancelled like one that is intended',
+      {
+        identity: undefined,
+        data: { kind: 'absent' },
+        join: { kind: 'added', ...join },
+        role: roleOf('none'),
+        cluster: heard,
+      },
+      'act cancelJoin',
+    ],
+    [
+      'the same on a node whose earlier member was removed',
+      {
+        removal: { ...proven, recorded: true, archived: true },
+        join: { kind: 'added', ...join, memberId: 9n },
+        role: roleOf('none'),
+        cluster: heard,
+      },
+      'act cancelJoin',
+    ],
+    [
+      'a join that came to be the member that was removed is over',
+      {
+        removal: { ...proven, recorded: true, archived: true },
+        join: { kind: 'added', ...join },
+        role: roleOf('none'),
+      },
+      'converged',
+    ],
+    [
+      'its record is cleared once nothing else is to be done',
+      { process: up('ready'), leftRecord: true },
+      'act resolveChange',
+    ],
+    ['a start comes first', { leftRecord: true }, 'act startMember'],
+    [
+      'nothing is written while the own records cannot be trusted',
+      { process: up('ready'), leftRecord: true, supervision: { kind: 'superviseOnly', because: 'damaged' } },
+      'blocked superviseOnly',
     ],
   ])('%s', (_title, change, expected) => {
     expect(short(plan(seen(change)))).toBe(expected);
@@ -260,7 +367,7 @@ describe('C10 C31 the plan after a removal by others', () => {
       'a role that asks for none is fulfilled',
       {
         removal: { ...proven, recorded: true, archived: true },
-        role: { kind: 'known', role: 'none', grantId: 'g1', spent: true },
+        role: roleOf('none', { spent: true }),
       },
       'converged',
     ],

@@ -1,8 +1,8 @@
 // Goal: C14 A19 A21 a disk that refuses the agent's records keeps no etcd down and loses no fact in silence; what is told late is
 // told in order.
-// Method: the whole agent on a disk in memory that refuses writes below the state directory.
+// Method: the whole agent on a disk in memory that refuses writes below the state directory, or what a step does below the data root.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { AgentMachine } from './agent-machine.ts';
+import { AgentMachine, others, says, us } from './agent-machine.ts';
 
 const killed = { kind: 'signal', name: 'SIGKILL' } as const;
 
@@ -38,6 +38,7 @@ describe.each(['ENOSPC', 'EROFS', 'EIO'])('a state directory that answers %s', (
   });
 
   test('an alarm that was raised meanwhile is known at once and told later, once', async () => {
+    machine.answer([us, [...others, us]]);
     machine.boot();
     await machine.pass(1_000);
     refuse();
@@ -64,6 +65,68 @@ describe.each(['ENOSPC', 'EROFS', 'EIO'])('a state directory that answers %s', (
     await machine.until(() => machine.child.starts > before, 'etcd is restarted');
     machine.disk.heal();
     await machine.until(() => machine.parts.state.supervision().kind === 'full', 'it is whole');
+    expect(machine.died).toBeUndefined();
+  });
+});
+
+describe.each(['ENOSPC', 'EROFS', 'EIO'])('a data root that answers %s', (errno) => {
+  test('a founding waits for it, says why, and goes on', async () => {
+    machine.becomeNobody();
+    machine.boot();
+    await machine.until(() => machine.plan === 'blocked notAMember', 'it is nobody');
+    await machine.parts.operator.found('alone', false);
+    for (const step of ['write', 'create', 'makeDirectory'] as const)
+      machine.disk.fail({ step, errno, path: machine.layout.dataDir, times: Number.POSITIVE_INFINITY });
+    await machine.until(() => machine.parts.agent.failing !== undefined, 'the step has failed');
+    await machine.pass(120_000);
+    expect(machine.died).toBeUndefined();
+    expect(machine.parts.agent.failing).toMatchObject({ what: 'beginFounding' });
+    expect(machine.parts.agent.failing?.because).toContain(errno);
+    machine.disk.heal();
+    await machine.until(() => machine.child.starts === 1, 'the founder is started');
+  });
+
+  test('an order to found is no bug of the agent, and is repeated with success', async () => {
+    machine.becomeNobody();
+    machine.boot();
+    await machine.until(() => machine.plan === 'blocked notAMember', 'it is nobody');
+    for (const step of ['write', 'create', 'makeDirectory'] as const)
+      machine.disk.fail({ step, errno, path: machine.layout.dataRoot, times: Number.POSITIVE_INFINITY });
+    await expect(machine.parts.operator.found('alone', false)).rejects.toMatchObject({ code: 'DISK_REFUSED' });
+    machine.disk.heal();
+    await machine.parts.operator.found('alone', false);
+    await machine.until(() => machine.child.starts === 1, 'the founder is started');
+  });
+
+  test('old archives that cannot be listed keep no removal from being settled', async () => {
+    machine.boot();
+    machine.disk.fail({ step: 'read', errno, path: machine.layout.archiveDir, times: 3 });
+    machine.child.says(says.ownRemoval);
+    machine.child.ends({ kind: 'code', code: 0 });
+    await machine.until(() => machine.plan === 'blocked removedByOthers', 'it is settled');
+    expect(machine.died).toBeUndefined();
+    expect(machine.factsOf('data.archived')).toHaveLength(1);
+  });
+});
+
+describe('an empty data directory', () => {
+  beforeEach(() => {
+    machine.becomeNobody();
+    machine.disk.ensureDirectory(machine.layout.dataDir);
+  });
+
+  test('whose founding mark cannot be read is not known, which is no end of the agent', async () => {
+    machine.disk.fail({ step: 'read', errno: 'EIO', path: machine.layout.foundingMark, times: 10 });
+    machine.boot();
+    await machine.until(() => machine.plan === 'blocked dataUnknown', 'it is said');
+    await machine.until(() => machine.plan === 'blocked notAMember', 'it can be read', 120_000);
+    expect(machine.died).toBeUndefined();
+  });
+
+  test('beside a damaged record of a founding: it is only supervised', async () => {
+    machine.disk.put(`${machine.layout.stateDir}/founding`, 'xx');
+    machine.boot();
+    await machine.until(() => machine.plan === 'blocked superviseOnly', 'it is said');
     expect(machine.died).toBeUndefined();
   });
 });

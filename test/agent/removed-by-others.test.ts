@@ -146,6 +146,8 @@ describe('no proof', () => {
     await toldToGo();
     await machine.until(suspected, 'it is blocked');
     expect(machine.factsOf('member.removalUnconfirmed')).toMatchObject([{ certainty: 'inferred' }]);
+    const said = machine.parts.alarms.all().find(({ alarm }) => alarm === 'removalUnconfirmed')?.detail;
+    expect(said?.split('lacks us')).toHaveLength(2); // said once
     await machine.pass(100_000);
     expect(machine.child.starts).toBe(0);
     expectUntouched();

@@ -24,6 +24,26 @@ test('every mention of the runbook in the source names a chapter of it, by its e
   expect(named.size).toBeGreaterThan(8);
 });
 
+test('"state that cannot be read" has a row for every record in the state directory', () => {
+  const chapter = runbook.split('## state that cannot be read')[1]?.split('\n## ')[0] ?? '';
+  const rows = new Set(
+    [...chapter.matchAll(/^\| (.+?) +\|/gm)].flatMap(([, files = '']) =>
+      [...files.matchAll(/`([a-z-]+)`/g)].map(([, file]) => file ?? ''),
+    ),
+  );
+  const records = new Set<string>();
+  for (const name of sources) {
+    const text = readFileSync(join(root, 'src', name), 'utf8');
+    for (const [, file = ''] of text.matchAll(/stateDir\}\/([a-z.-]+)/g)) records.add(file);
+    for (const [, file = ''] of text.matchAll(/ = file\('([a-z-]+)'/g)) records.add(file);
+  }
+  for (const file of noRecord) expect(records.delete(file), file).toBe(true);
+  expect([...rows].sort()).toEqual([...records].sort());
+});
+
+/** In the state directory, and nothing is lost with it. */
+const noRecord = ['reserve', 'config.last-good'];
+
 test('chapters that name another one name one that is there', () => {
   const body = runbook.replaceAll(/```[\s\S]*?```/g, '');
   const linked = [...body.matchAll(/"((?:a|an|the|data|founding|state) [a-z ]+)"/g)].map(([, title]) => title ?? '');

@@ -18,7 +18,6 @@ const identity: IdentityRecord = {
   memberId: 0xa1n,
   name: 'n1',
   peerUrl: 'http://127.0.0.1:2380',
-  clientUrl: 'http://127.0.0.1:2379',
   grantId: '',
   initialCluster: 'n1=http://127.0.0.1:2380',
   initialClusterToken: 't',
@@ -55,11 +54,24 @@ const writers = {
       removedSelves: [],
       unconfirmed: [],
       archivedPaths: [],
+      removedArchives: [],
       foundedClusters: [],
+      alarms: [],
+      missingVolume: '',
+      roleDocument: '',
+      rolePlan: '',
     }),
   ends: (state: AgentState) => state.ends.write([]),
   restarts: (state: AgentState) =>
-    state.restarts.write({ inRow: 0, last: null, endedAt: null, delayMs: 0, restarts: [], exhausted: false }),
+    state.restarts.write({
+      inRow: 0,
+      last: null,
+      endedAt: null,
+      delayMs: 0,
+      restarts: [],
+      exhausted: false,
+      lastStart: null,
+    }),
   usedVersion: (state: AgentState) => state.usedVersion.write({ version: '3.5.30' }),
 } as const;
 

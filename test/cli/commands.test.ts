@@ -3,13 +3,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { AgentError } from '../../src/base/errors.ts';
 import { main } from '../../src/cli/agent.ts';
 import { MemoryIo } from '../../src/cli/io.ts';
+import { roleDetailText } from '../../src/cli/role-view.ts';
 import { startFixture } from '../support/api-fixture.ts';
-import { exampleEvent, exampleStatus } from '../support/fake-control.ts';
+import { exampleEvent, exampleRole, exampleStatus } from '../support/fake-control.ts';
 
 class Refusal extends AgentError {
   readonly code = 'QUORUM_WOULD_BE_LOST';
@@ -22,6 +23,14 @@ async function run(args: readonly string[], variables: Readonly<Record<string, s
 }
 
 const id = '8e9e05c52164694d';
+const joinOf = (endpoints: readonly string[]) => ({ endpoints, clusterId: undefined, dryRun: false });
+const orderOf = (memberId: string, more: Readonly<Record<string, boolean>> = {}) => ({
+  memberId,
+  dryRun: false,
+  acceptZeroTolerance: false,
+  withoutRecord: false,
+  ...more,
+});
 const commands: readonly [args: string, method: string, request: unknown][] = [
   ['stop', 'stop', { force: false, dryRun: false }],
   ['stop --force --dry-run', 'stop', { force: true, dryRun: true }],
@@ -30,15 +39,47 @@ const commands: readonly [args: string, method: string, request: unknown][] = [
   ['pause --reason work', 'pause', { forMs: 14_400_000, reason: 'work' }],
   ['pause --for 2h --reason work', 'pause', { forMs: 7_200_000, reason: 'work' }],
   ['resume', 'resume', {}],
+  ['start --accept-log-regression A3', 'start', { dryRun: false, acceptLogRegression: 'a3' }],
+  ['shutdown', 'shutdown', { dryRun: false }],
+  ['shutdown --dry-run', 'shutdown', { dryRun: true }],
   ['reload', 'reload', {}],
-  ['found', 'found', { dryRun: false }],
-  ['found --dry-run', 'found', { dryRun: true }],
+  ['found', 'found', { dryRun: false, alone: false }],
+  ['found --dry-run', 'found', { dryRun: true, alone: false }],
+  ['found --alone', 'found', { dryRun: false, alone: true }],
   ['adopt', 'adopt', { dryRun: false, newClusterId: undefined }],
   ['adopt --dry-run --new-cluster-id 0xCDF8', 'adopt', { dryRun: true, newClusterId: 'cdf8' }],
+  ['join --endpoint http://h:1 http://h:2', 'join', joinOf(['http://h:1', 'http://h:2'])],
+  [`join --cluster-id ${id} --dry-run`, 'join', { ...joinOf([]), clusterId: id, dryRun: true }],
+  ['leave', 'leave', { acceptZeroTolerance: false, dryRun: false }],
+  ['leave --accept-zero-tolerance --dry-run', 'leave', { acceptZeroTolerance: true, dryRun: true }],
+  [`members evict ${id}`, 'evictMember', orderOf(id)],
+  [`members evict ${id} --dry-run`, 'evictMember', orderOf(id, { dryRun: true })],
+  [`members evict ${id} --without-record`, 'evictMember', orderOf(id, { withoutRecord: true })],
+  [`replace ${id} --accept-zero-tolerance`, 'replaceMember', orderOf(id, { acceptZeroTolerance: true })],
+  [`retire --last-member ${id}`, 'retire', { clusterId: id, dryRun: false }],
+  [`retire --last-member ${id} --dry-run`, 'retire', { clusterId: id, dryRun: true }],
   [`confirm-removed ${id}`, 'confirmRemoved', { memberId: id }],
   [`confirm-removed ${id.toUpperCase()}`, 'confirmRemoved', { memberId: id }],
   [`reject-removal ${id}`, 'rejectRemoval', { memberId: id }],
   ['events skip 7 --reason gone', 'skipEvent', { seq: 7, reason: 'gone' }],
+  ['role switch-source /r.yaml', 'switchSource', { file: '/r.yaml', accept: false, dryRun: false }],
+  ['role switch-source /r.yaml --accept --dry-run', 'switchSource', { file: '/r.yaml', accept: true, dryRun: true }],
+  [
+    'role set leaving',
+    'set',
+    { role: 'leaving', grantId: undefined, endpoints: undefined, acceptZeroTolerance: false, dryRun: false },
+  ],
+  [
+    'role set consensus-member --grant g2 --endpoint http://a:1 --endpoint http://b:1 --accept-zero-tolerance --dry-run',
+    'set',
+    {
+      role: 'consensus-member',
+      grantId: 'g2',
+      endpoints: ['http://a:1', 'http://b:1'],
+      acceptZeroTolerance: true,
+      dryRun: true,
+    },
+  ],
 ];
 
 test.each(commands)('%s', async (line, method, request) => {
@@ -56,6 +97,26 @@ test.each(commands)('%s', async (line, method, request) => {
     { method, request },
     { method, request },
   ]);
+});
+
+test('role show prints the role in force, or why there is none', async () => {
+  await using fixture = await startFixture();
+  const { code, out } = await run(['role', 'show', '--socket', fixture.socket]);
+  expect(code).toBe(0);
+  for (const text of ['consensus-member', 'g1', 'epoch 1, generation 2', 'https://10.0.0.2:2379']) {
+    expect(out).toContain(text);
+  }
+  const json = await run(['role', 'show', '--socket', fixture.socket, '--output', 'json']);
+  expect(JSON.parse(json.out)).toEqual(exampleRole());
+  expect(roleDetailText({ ...exampleRole(), known: false, problem: 'it is damaged' })).toMatch(
+    /role +unknown\n[\s\S]*problem +it is damaged\n/,
+  );
+});
+
+test('role switch-source takes a path from where the command is run', async () => {
+  await using fixture = await startFixture();
+  await run(['role', 'switch-source', 'role.yaml', '--socket', fixture.socket]);
+  expect(fixture.control.calls).toMatchObject([{ request: { file: resolve('role.yaml') } }]);
 });
 
 test('found prepare prints its line alone on standard output, wherever the options stand', async () => {
@@ -102,7 +163,7 @@ test('status shows the node on one screen, and all of it as JSON', async () => {
     last exit  killed (SIGKILL) in life 2 at 2026-01-01T00:00:00.500Z: signal 9 that was not ours
     member     8e9e05c52164694d (n1) of cluster cdf818194e3a8c32, voter, leads, term 2, applied 41, db 20480 bytes
     urls       peer https://10.0.0.1:2380, client https://10.0.0.1:2379
-    cluster    3 voters, quorum 2, may lose 1 (list of 2026-01-01T00:00:02.000Z)
+    cluster    3 voters, 3 answer, quorum 2, may lose 1 (list of 2026-01-01T00:00:02.000Z)
     plan       converged: the role is fulfilled
     outbox     0 waiting, 12 of 12 acknowledged
     agent      version 0.1.0, pid 4711, since 2026-01-01T00:00:00.000Z
@@ -150,6 +211,34 @@ test('status says what is wrong, and nothing in it can reach the terminal', asyn
     agent        version 0.1.0, pid 4711, since 2026-01-01T00:00:00.000Z
     "
   `);
+});
+
+test('why shows what stands against the plan, beside what was refused', async () => {
+  await using fixture = await startFixture();
+  const view = exampleStatus();
+  fixture.control.view = {
+    ...view,
+    role: { ...view.role, problem: 'it is for cluster abc', refused: true },
+    alarms: [{ alarm: 'noQuorum', detail: 'for 9 s', since: '2026-01-01T00:00:00.000Z' }],
+  };
+  const { out } = await run(['why', '--socket', fixture.socket]);
+  expect(out).toContain('role   it is for cluster abc\n');
+  expect(out).toContain('alarm  noQuorum since 2026-01-01T00:00:00.000Z: for 9 s\n');
+  const status = (await run(['status', '--socket', fixture.socket])).out;
+  expect(status).toContain('the newest document was refused: it is for cluster abc');
+  fixture.control.view = { ...view, role: { ...view.role, problem: '/role.yaml is missing' } };
+  const gone = (await run(['status', '--socket', fixture.socket])).out;
+  expect(gone).toContain('it stays as it was accepted; its source says nothing now: /role.yaml is missing');
+});
+
+test('found prepare says nothing twice', async () => {
+  await using fixture = await startFixture();
+  fixture.control.prepared = ['n1 https://10.0.0.1:2380 5f3a'];
+  expect(await run(['found', 'prepare', '--socket', fixture.socket])).toEqual({
+    code: 0,
+    out: 'n1 https://10.0.0.1:2380 5f3a\n',
+    err: '',
+  });
 });
 
 test('plan and why', async () => {
@@ -246,7 +335,7 @@ test('a failure inside the agent ends with 1', async () => {
 test('without an agent it ends with 5 and says how to start one', async () => {
   const result = await run(['status', '--socket', '/nonexistent/agent.sock']);
   expect(result).toMatchObject({ code: 5, out: '' });
-  expect(result.err).toMatch(/no agent listens on \/nonexistent\/agent\.sock\nhint: Start it: systemctl start/);
+  expect(result.err).toMatch(/no agent listens on \/nonexistent\/agent\.sock\nhint: Start it: etcd-node-agent run/);
 });
 
 test('something else on the socket is no agent', async () => {
@@ -282,6 +371,11 @@ test.each([
   'pause --for 8d --reason x',
   'pause --for soon --reason x',
   'pause --for 999ms --reason x',
+  'members evict',
+  'members evict xyz',
+  'replace',
+  'retire',
+  'retire --last-member xyz',
   'confirm-removed',
   'confirm-removed xyz',
   'confirm-removed 1 2',
@@ -296,9 +390,14 @@ test.each([
   'logs --life x',
   'logs --life 1 --follow',
   'adopt --new-cluster-id g',
+  'role',
+  'role set',
+  'role set king',
+  'role switch-source',
   'config',
   'config chekc',
   'config check a b',
+  'found --alone --list /dev/null',
   'run extra',
   '',
 ])('"%s" is a mistake in usage: 2, on standard error, and nothing is done', async (line) => {
@@ -330,6 +429,25 @@ test('the socket: option, then configuration that is named, then environment', a
   expect((await run(['plan', '--config', '/nonexistent.yaml'])).code).toBe(3);
 });
 
+test('a configuration that does not say where its agent is: named, and the default socket is not taken in its place', async () => {
+  await using fixture = await startFixture();
+  const config = join(fixture.directory, 'broken.yaml');
+  writeFileSync(config, 'node: { id: n1\nrole: [\n');
+  for (const variables of [{ ETCD_NODE_AGENT_CONFIG: config }, {}]) {
+    const named = 'ETCD_NODE_AGENT_CONFIG' in variables ? [] : ['--config', config];
+    const { code, err } = await run(['status', ...named], variables as Record<string, string>);
+    expect(code).toBe(3);
+    expect(err).toContain(`${config}:`);
+    expect(err).toContain('hint: It does not say on which socket its agent runs. Name that with --socket PATH');
+  }
+  writeFileSync(config, `node: { id: n1\nrole: [\nrunDir: ${fixture.directory}/run\n`);
+  expect((await run(['status', '--config', config])).code).toBe(0);
+  writeFileSync(config, 'runDir: 5\n');
+  expect(await run(['status', '--config', config])).toMatchObject({ code: 3, err: expect.stringContaining('runDir') });
+  writeFileSync(config, 'node: { id: n1 }\n');
+  expect((await run(['status', '--config', config])).code).toBe(5);
+});
+
 const example = join(import.meta.dirname, '../../systemd/example-agent.yaml');
 
 test('config check: the example of the package is correct, and a wrong file ends with 3 and every mistake', async () => {
@@ -354,7 +472,11 @@ test('config check: the example of the package is correct, and a wrong file ends
       path: 'role',
       message: 'is 5; want a mapping with file',
     });
-    expect((await run(['run', '--config', file])).code).toBe(3);
+    const ran = await run(['run', '--config', file]);
+    expect(ran.code).toBe(3);
+    expect(ran.err).toContain(
+      'There is no last good configuration either: there is no /var/lib/etcd-node-agent/config.last-good',
+    );
   } finally {
     rmSync(directory, { recursive: true });
   }

@@ -431,6 +431,12 @@ test('a certificate without its key, and a key without its certificate, are refu
   expect(problemsOf(withField('upstream/tls', { key: '/a' })).join()).toContain('upstream.tls.cert: is missing');
 });
 
+test('where addresses to listen on are needed, the example has the port of that side', () => {
+  const text = smallest.replaceAll('10.0.0.1', 'n1.example.com');
+  expect(problemsOf(text).join('\n')).toMatch(/listenPeerUrls: is missing; .* such as \[http:\/\/0\.0\.0\.0:2380\]/);
+  expect(problemsOf(text).join('\n')).toMatch(/listenClientUrls: is missing; .* such as \[http:\/\/0\.0\.0\.0:2379\]/);
+});
+
 test('delays out of order are refused', () => {
   expect(problemsOf(`${smallest}timing: { reportFirst: 30s, reportMax: 10s }`)).toEqual([
     'a.yaml:6:40: timing.reportMax: want reportFirst to be at most reportMax',
@@ -550,7 +556,11 @@ test('runDir is found in a file that is wrong elsewhere', () => {
   try {
     expect(readRunDir(write(directory, Buffer.from('runDir: /run/x\nnode: 5\n')))).toBe('/run/x');
     expect(readRunDir(write(directory, Buffer.from('node: 5\n')))).toBeUndefined();
-    expect(readRunDir(write(directory, Buffer.from('runDir: [\n')))).toBeUndefined();
+    expect(readRunDir(write(directory, Buffer.from('node: [\nrunDir: /run/x # here\n')))).toBe('/run/x');
+    // Whoever guessed the default one would speak to another agent.
+    expect(() => readRunDir(write(directory, Buffer.from('runDir: [\n')))).toThrow(ConfigError);
+    expect(() => readRunDir(write(directory, Buffer.from('node: [\n')))).toThrow(/a\.yaml:2:1: /);
+    expect(() => readRunDir(write(directory, Buffer.from('runDir: 5\n')))).toThrow(/runDir: is no absolute path/);
   } finally {
     rmSync(directory, { recursive: true });
   }

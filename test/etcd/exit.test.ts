@@ -119,12 +119,6 @@ describe('3 stopped', () => {
     expect(classifyExit({ ...quiet, exit: signal('SIGKILL'), asked })).toMatchObject({ class: 'stopped', dirty: true });
   });
 
-  test('by the machine going down, whoever sent the signal', () => {
-    for (const name of ['SIGTERM', 'SIGKILL', 'SIGHUP']) {
-      expect(classOf({ exit: signal(name), asked: { kind: 'machineGoingDown' } })).toBe('stopped');
-    }
-  });
-
   test('a failure while it stops keeps its own class', () => {
     expect(classOf({ exit: code(1), asked, evidence: said(fatal('no space left on device')) })).toBe('host');
     expect(classOf({ exit: code(2), asked, evidence: said('panic: boom') })).toBe('crash');

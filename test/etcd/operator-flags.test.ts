@@ -33,6 +33,11 @@ describe('spelling', () => {
 });
 
 describe('refusals', () => {
+  test('a reason that names a section of the configuration names one that there is', () => {
+    const named = Object.values(managedFlags).flatMap((reason) => /the (\w+) section/.exec(reason)?.[1] ?? []);
+    expect(new Set(named)).toEqual(new Set(['tls']));
+  });
+
   test('every flag that the agent keeps to itself is refused by name with its reason', () => {
     for (const [name, reason] of Object.entries(managedFlags)) {
       const [problem] = problemsOf({ [name]: 'x' });

@@ -34,6 +34,21 @@ describe('the agent boots from its last good configuration', () => {
     expect((await node.status()).process.pid).toBe(back.process.pid);
   });
 
+  test('A24 I18 a name that was changed under a member: etcd is seen, kept and supervised on', async ({
+    lab: { node, config: good },
+  }) => {
+    const { process: before, member } = await node.status();
+    await node.endAgent('SIGTERM');
+    writeFileSync(node.configFile, good.replace(/node: \{ ?id: n1 ?\}/, 'node: {id: n1}\ncluster: {name: renamed}'));
+    await node.startAgent();
+    const after = await node.until(({ process: { phase } }) => phase === 'ready', 'it is ready to the new agent');
+    expect(alarmOf(after, 'configurationRefused')).toMatch(/cluster\.name: is renamed, and .* want default/);
+    expect(after).toMatchObject({
+      process: { pid: before.pid, adopted: true },
+      member: { memberId: member?.memberId },
+    });
+  });
+
   test('without one, or with one that is damaged, it ends with 3 and names every mistake', async ({
     lab: { node, config: good },
   }) => {

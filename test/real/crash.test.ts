@@ -117,9 +117,10 @@ describe('ends that are restarted', () => {
     place.useStub({ kind: 'ignoreTerm' });
     const life = await signalEtcd(node, 'SIGKILL');
     await node.until(({ process: { phase, life: now } }) => phase === 'starting' && now === life + 1, 'the stub runs');
-    await node.post('/v1/stop');
+    const stopped = node.post('/v1/stop');
     await node.until(({ process: { phase } }) => phase === 'stopping', 'TERM was sent');
     await signalEtcd(node, 'SIGKILL');
+    await stopped;
     expect(await verdictOn(node, life + 1)).toMatchObject({ class: 'stopped', signal: 'SIGKILL' });
     await blockedBy(node, 'stoppedByOperator');
     expect(node.lives()).toBe(life + 1);
@@ -172,6 +173,7 @@ describe('causes that last', () => {
     const whole = readFileSync(place.real.etcd);
     const cases: readonly (readonly [string, () => void, RegExp])[] = [
       ['missing', () => place.remove(), /cannot be opened/],
+      ['a loop of links', () => place.useLoop(), /cannot be opened: ELOOP/],
       ['not executable', () => place.useContent(whole, 0o644), /is not executable/],
       ['garbage', () => place.useContent(`touch ${canary}\n`), /neither an ELF program nor a script/],
       ['empty', () => place.useContent(''), /it is empty/],

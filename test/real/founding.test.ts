@@ -168,7 +168,8 @@ describe('what never founds', () => {
     const [n1, n2] = [fleet.node('n1'), fleet.node('n2')];
     await Promise.all([n1.startAgent(), n2.startAgent()]);
     const before = await Promise.all([n1.foundPrepare(), n2.foundPrepare()]);
-    await Promise.all([n1.post('/v1/found'), n2.post('/v1/found')]);
+    const alone = { alone: true };
+    await Promise.all([n1.post('/v1/found', alone), n2.post('/v1/found', alone)]);
     const both = await Promise.all([founded(n1), founded(n2)]);
     const ids = both.map(({ member }) => member?.clusterId);
     expect(ids[0]).not.toBe(ids[1]);

@@ -24,7 +24,7 @@ for (const binary of storyVersions()) {
       });
       const dry = await script(leader, 'stop', '--dry-run');
       expect(dry.code).toBe(0);
-      expect(dry.stdout).toContain('2 of the 2 other voters answer, 2 are needed for a quorum');
+      expect(dry.stdout).toMatch(/3 voters \(quorum 2, 1 may fail, 3 answer now\), of which 2 would be up; it leads/);
       expect((await leader.status()).process).toMatchObject({ phase: 'ready', intent: 'run' });
 
       const writer = new GapWriter(second.clientUrl);
@@ -42,9 +42,7 @@ for (const binary of storyVersions()) {
       for (const node of [second, third]) {
         const refused = await script(node, 'stop');
         expect(refused.code).toBe(4);
-        expect(refused.stderr).toContain(
-          'would lose its quorum: 1 of the 2 other voters answer, 2 are needed for a quorum',
-        );
+        expect(refused.stderr).toContain('it stays one of 3 voters, so 2 others must answer now and 1 does');
         expect(refused.stderr).toContain('docs/runbook.md, "a lost quorum"');
         expect((await node.status()).process).toMatchObject({ phase: 'ready', intent: 'run' });
       }
@@ -93,6 +91,17 @@ for (const binary of storyVersions()) {
       expect((await script(node, 'pause', '--reason', 'too long', '--for', '8d')).code).not.toBe(0);
       expect((await script(node, 'stop', '--nonsense')).code).toBe(2);
       expect((await script(node, 'confirm-removed', 'abc')).code).toBe(4);
+      // The machine goes down, and then stays up after all.
+      expectOk(await script(node, 'shutdown', '--dry-run'));
+      expectOk(await script(node, 'shutdown'));
+      await node.until(({ plan }) => plan.what === 'shuttingDown', 'it is stopped');
+      await node.endAgent('SIGKILL');
+      await node.startAgent();
+      const waiting = await node.until(({ plan }) => plan.what === 'shuttingDown', 'a new agent does not start it');
+      expect(waiting.process).toMatchObject({ phase: 'down', intent: 'run' });
+      expectOk(await script(node, 'start'));
+      await node.ready(60_000);
+
       const pid = await node.etcdPid();
       await node.endAgent('SIGTERM');
       const away = await script(node, 'stop');

@@ -87,6 +87,30 @@ describe('tail', () => {
     expect(lines).toHaveLength(heard);
   });
 
+  test('a log that somebody removed is no error of a callback: it is told once, and read again when it is back', async () => {
+    const [errors, unreadable, lines]: [unknown[], unknown[], LogLine[]] = [[], [], []];
+    const tail = new LogTail({
+      path: dir.log,
+      clock: systemClock,
+      onLine: (line) => lines.push(line),
+      freed: () => undefined,
+      onError: (error) => errors.push(error),
+      onUnreadable: (error) => unreadable.push(error),
+      netMs: 20,
+    });
+    rmSync(dir.log);
+    tail.start();
+    await eventually(() => unreadable.length > 0);
+    writeFileSync(dir.log, 'back\n');
+    await eventually(() => lines.length === 1);
+    rmSync(dir.log);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await tail.close();
+    expect(errors).toEqual([]);
+    expect(unreadable).toMatchObject([{ code: 'ENOENT' }]);
+    await readLog({ path: dir.log, clock: systemClock, onLine: () => {}, freed: () => undefined });
+  });
+
   test('what a callback throws is told as an error, not swallowed', async () => {
     const errors: unknown[] = [];
     const fail = () => {

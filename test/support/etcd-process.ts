@@ -23,9 +23,9 @@ export function installedEtcds(): readonly InstalledEtcd[] {
     encoding: 'utf8',
   });
   const found = listing.split('\n').flatMap((line) => {
-    const [text = '', directory = ''] = line.split('\t');
+    const [text = '', , binary = ''] = line.split('\t');
     const version = parseVersion(text);
-    return version === undefined ? [] : [{ text, version, binary: join(directory, 'etcd') }];
+    return version === undefined ? [] : [{ text, version, binary }];
   });
   if (found.length === 0) throw new Error('no etcd is installed: run scripts/get-etcd');
   return found;

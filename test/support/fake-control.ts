@@ -3,11 +3,17 @@ import type {
   Answer,
   EventQuery,
   EventView,
+  JoinRequest,
+  LeaveRequest,
   LogQuery,
+  MembersView,
   PlanView,
+  StartRequest,
   StatusView,
   WhyView,
 } from '../../src/agent/control.ts';
+import type { MemberOrder } from '../../src/agent/member-orders.ts';
+import type { RoleControl, RoleDetail } from '../../src/agent/role-orders.ts';
 
 /** An agent that does nothing but remember what it was asked. */
 export class FakeControl implements AgentControl {
@@ -18,11 +24,22 @@ export class FakeControl implements AgentControl {
   view: StatusView = exampleStatus();
   eventViews: EventView[] = [];
   logLines: string[] = [];
+  /** What `found prepare` says beside its line. */
+  prepared: readonly string[] = ['foundPrepare was done'];
   metricsText = '# nothing\n';
   /** Awaited by every asynchronous call. */
   gate: Promise<void> = Promise.resolve();
   readonly eventListeners = new Set<(event: EventView) => void>();
   readonly logListeners = new Set<(line: string) => void>();
+
+  readonly role: RoleControl = {
+    show: () => {
+      this.#fail();
+      return exampleRole();
+    },
+    switchSource: (request) => this.#did('switchSource', request),
+    set: (request) => this.#did('set', request),
+  };
 
   status(): StatusView {
     this.#fail();
@@ -37,13 +54,15 @@ export class FakeControl implements AgentControl {
   why(): WhyView {
     this.#fail();
     const refusal = { at: '2026-01-01T00:00:00.000Z', what: 'stop', because: 'quorum', hint: 'Use --force.' };
-    return { plan: this.view.plan, refusals: [refusal] };
+    const { plan, role, alarms } = this.view;
+    return { plan, roleProblem: role.problem, alarms, refusals: [refusal] };
   }
 
-  events({ after, limit }: EventQuery): readonly EventView[] {
+  events({ after, stream = this.eventViews.at(-1)?.stream, limit }: EventQuery): readonly EventView[] {
     this.#fail();
     if (after === undefined) return this.eventViews.slice(-limit);
-    return this.eventViews.filter((event) => event.seq > after).slice(0, limit);
+    const last = this.eventViews.findLastIndex((event) => event.stream === stream && event.seq <= after);
+    return this.eventViews.slice(last + 1, last + 1 + limit);
   }
 
   followEvents(listener: (event: EventView) => void, signal: AbortSignal): void {
@@ -69,8 +88,12 @@ export class FakeControl implements AgentControl {
     return this.#did('stop', request);
   }
 
-  start(request: { readonly dryRun: boolean }): Promise<Answer> {
+  start(request: StartRequest): Promise<Answer> {
     return this.#did('start', request);
+  }
+
+  shutdown(request: { readonly dryRun: boolean }): Promise<Answer> {
+    return this.#did('shutdown', request);
   }
 
   pause(request: { readonly forMs: number; readonly reason: string }): Promise<Answer> {
@@ -81,13 +104,13 @@ export class FakeControl implements AgentControl {
     return this.#did('resume', {});
   }
 
-  found(request: { readonly dryRun: boolean }): Promise<Answer> {
+  found(request: { readonly dryRun: boolean; readonly alone: boolean }): Promise<Answer> {
     return this.#did('found', request);
   }
 
   async foundPrepare(): Promise<Answer & { readonly line: string }> {
     const line = 'n1 https://10.0.0.1:2380 5f3a';
-    return { ...(await this.#did('foundPrepare', {})), line };
+    return { ...(await this.#did('foundPrepare', {})), lines: this.prepared, line };
   }
 
   foundList(request: { readonly lines: readonly string[]; readonly dryRun: boolean }): Promise<Answer> {
@@ -104,6 +127,31 @@ export class FakeControl implements AgentControl {
 
   rejectRemoval(request: { readonly memberId: string }): Promise<Answer> {
     return this.#did('rejectRemoval', request);
+  }
+
+  async members(): Promise<MembersView> {
+    await this.#enter();
+    return exampleMembers();
+  }
+
+  evictMember(request: MemberOrder): Promise<Answer> {
+    return this.#did('evictMember', request);
+  }
+
+  replaceMember(request: MemberOrder): Promise<Answer> {
+    return this.#did('replaceMember', request);
+  }
+
+  join(request: JoinRequest): Promise<Answer> {
+    return this.#did('join', request);
+  }
+
+  leave(request: LeaveRequest): Promise<Answer> {
+    return this.#did('leave', request);
+  }
+
+  retire(request: { readonly clusterId: string; readonly dryRun: boolean }): Promise<Answer> {
+    return this.#did('retire', request);
   }
 
   reload(): Promise<Answer> {
@@ -144,6 +192,29 @@ export class FakeControl implements AgentControl {
   }
 }
 
+/** A voter that leads, and a learner that was never started. */
+export function exampleMembers(): MembersView {
+  const voter = {
+    memberId: '8e9e05c52164694d',
+    name: 'n1',
+    learner: false,
+    leader: true,
+    answers: 'counts',
+    activity: 'active',
+    version: '3.5.30',
+    dbSizeBytes: 20_480,
+    raftAppliedIndex: '77',
+    raftLag: 0,
+    peerUrls: ['https://10.0.0.1:2380'],
+    clientUrls: ['https://10.0.0.1:2379'],
+  };
+  const unstarted = { name: '', learner: true, leader: false, answers: 'unstarted', activity: 'unknown', version: '' };
+  const silent = { dbSizeBytes: null, raftAppliedIndex: null, raftLag: null, clientUrls: [] };
+  const learner = { memberId: 'a2', ...unstarted, ...silent, peerUrls: ['https://10.0.0.2:2380'] };
+  const members = [voter, learner];
+  return { clusterId: 'c1', members, voters: 1, quorum: 1, answering: 1, faultTolerance: 0 };
+}
+
 /** A fact with this number. */
 export function exampleEvent(seq: number, change: Partial<EventView> = {}): EventView {
   return {
@@ -156,6 +227,21 @@ export function exampleEvent(seq: number, change: Partial<EventView> = {}): Even
     state: 'acknowledged',
     data: { life: 1 },
     ...change,
+  };
+}
+
+/** The role of that voter. */
+export function exampleRole(): RoleDetail {
+  return {
+    ...exampleStatus().role,
+    nodeId: 'n1',
+    file: '/etc/etcd-node-agent/role.json',
+    acceptedAt: '2026-01-01T00:00:00.000Z',
+    spent: false,
+    clusterId: 'cdf818194e3a8c32',
+    endpoints: ['https://10.0.0.2:2379'],
+    etcdVersion: '',
+    accept: [],
   };
 }
 
@@ -174,6 +260,7 @@ export function exampleStatus(): StatusView {
       generation: 2,
       source: 'file:/etc/etcd-node-agent/role.json',
       problem: '',
+      refused: false,
     },
     paused: null,
     process: {
@@ -184,6 +271,9 @@ export function exampleStatus(): StatusView {
       adopted: true,
       version: '3.5.30',
       restarts: 1,
+      answers: true,
+      notReady: '',
+      pending: [],
       intent: 'run',
       lastExit: {
         life: 2,
@@ -192,6 +282,7 @@ export function exampleStatus(): StatusView {
         signal: 'SIGKILL',
         because: 'signal 9 that was not ours',
         at: '2026-01-01T00:00:00.500Z',
+        noticedAt: '2026-01-01T00:00:00.600Z',
       },
       nextStart: null,
     },
@@ -203,6 +294,8 @@ export function exampleStatus(): StatusView {
       clientUrl: 'https://10.0.0.1:2379',
       learner: false,
       leader: true,
+      quorum: true,
+      removed: false,
       dbSizeBytes: 20_480,
       raftTerm: '2',
       raftAppliedIndex: '41',
@@ -215,15 +308,17 @@ export function exampleStatus(): StatusView {
           learner: false,
           peerUrls: ['https://10.0.0.1:2380'],
           clientUrls: ['https://10.0.0.1:2379'],
+          answers: true,
         },
       ],
       voters: 3,
       quorum: 2,
+      answering: 3,
       faultTolerance: 1,
       asOf: '2026-01-01T00:00:02.000Z',
     },
     plan: { kind: 'converged', what: '', because: 'the role is fulfilled', hint: '' },
-    outbox: { stream: '77', waiting: 0, lastSeq: 12, acknowledgedSeq: 12, parked: null, lastError: '' },
+    outbox: { upstream: true, stream: '77', waiting: 0, lastSeq: 12, acknowledgedSeq: 12, parked: null, lastError: '' },
     alarms: [],
   };
 }

@@ -128,6 +128,11 @@ export class MemoryDisk implements Disk {
     this.#unsureNames = this.#unsureNames.filter((change) => !inside(change.path));
   }
 
+  /** Removes a directory with everything below it, durably. */
+  wipeTree(directory: string): void {
+    this.#removeDirectory(directory);
+  }
+
   /** Removes one file, durably and without a step, as an operator does. */
   vanish(path: string): void {
     this.#names.delete(path);

@@ -60,6 +60,12 @@ export class EtcdPlace {
     renameSync(`${this.path}.new`, this.path);
   }
 
+  /** A link to itself. */
+  useLoop(): void {
+    this.remove();
+    symlinkSync(this.path, this.path);
+  }
+
   /** Nothing is there any more. */
   remove(): void {
     rmSync(this.path, { force: true });

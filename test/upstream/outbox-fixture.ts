@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { silentLog } from '../../src/base/log.ts';
 import type { Fact, StoredFact } from '../../src/upstream/fact.ts';
 import { Outbox, type OutboxLimits } from '../../src/upstream/outbox.ts';
@@ -6,6 +7,8 @@ import { MemoryDisk } from '../support/memory-disk.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 
 export const paths = { directory: '/state/outbox', witness: '/elsewhere/outbox-witness' };
+/** Where another copy of the witness is kept, by those that have one. */
+export const twinPath = '/data/member/outbox-witness';
 
 /** An outbox on a disk in memory, with all that it was given. */
 export class OutboxMachine {
@@ -13,19 +16,23 @@ export class OutboxMachine {
   readonly disk: MemoryDisk;
   readonly clock = new FakeClock();
   readonly limits: Partial<OutboxLimits>;
+  readonly hasTwin: boolean;
   outbox: Outbox;
 
-  constructor(seed = 1, limits: Partial<OutboxLimits> = {}) {
+  constructor(seed = 1, limits: Partial<OutboxLimits> = {}, { hasTwin = false } = {}) {
+    this.hasTwin = hasTwin;
     this.random = new SeededRandom(seed);
     this.disk = new MemoryDisk(this.random.fork());
     this.limits = limits;
+    if (hasTwin) this.disk.ensureDirectory(dirname(twinPath));
     this.outbox = this.open();
   }
 
   /** A new process on the same disk. */
   open(): Outbox {
     const { disk, clock, random, limits } = this;
-    this.outbox = new Outbox({ ...paths, disk, clock, random, limits, log: silentLog });
+    const twin = this.hasTwin ? { twin: { path: twinPath, node: 'n1', disk } } : {};
+    this.outbox = new Outbox({ ...paths, ...twin, disk, clock, random, limits, log: silentLog });
     return this.outbox;
   }
 

@@ -2,12 +2,14 @@
 // Method: random stories of appends, deliveries, crashes, power losses, refused writes, full disks, bit flips, old copies
 // and lost files, against a model that remembers what was accepted and what the receiver got. After each act the model
 // asks of every accepted fact: was it delivered, is it still here, or does a gap name it?
+import { dirname } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { AgentError } from '../../src/base/errors.ts';
+import { decodeRecord } from '../../src/base/record.ts';
 import { gapDataOf, gapKind, type Missing, type StoredFact } from '../../src/upstream/fact.ts';
-import type { DiskStep } from '../support/memory-disk.ts';
-import { fact, OutboxMachine, paths } from './outbox-fixture.ts';
+import type { DiskStep, MemoryDisk } from '../support/memory-disk.ts';
+import { fact, OutboxMachine, paths, twinPath } from './outbox-fixture.ts';
 
 const runs = Number(process.env['MODEL_RUNS'] ?? 2_000);
 
@@ -32,7 +34,7 @@ type Act =
       readonly restart: boolean;
     }
   | { readonly do: 'saveCopy' }
-  | { readonly do: 'restoreCopy'; readonly what: 'outbox' | 'witness' }
+  | { readonly do: 'restoreCopy'; readonly what: 'outbox' | 'witness' | 'both' }
   | { readonly do: 'wipe'; readonly what: 'outbox' | 'witness' | 'segment'; readonly at: number }
   | { readonly do: 'wait'; readonly days: number }
   | { readonly do: 'replay'; readonly at: number | undefined }
@@ -99,7 +101,7 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('restoreCopy' as const),
-      what: fc.constantFrom('outbox' as const, 'witness' as const),
+      what: fc.constantFrom('outbox' as const, 'witness' as const, 'both' as const),
     }),
   },
   {
@@ -135,7 +137,7 @@ class World {
   #mayDamage = true;
 
   constructor(seed: number) {
-    this.machine = new OutboxMachine(seed, limits);
+    this.machine = new OutboxMachine(seed, limits, { hasTwin: seed % 2 === 0 });
   }
 
   act(step: Act): void {
@@ -190,8 +192,10 @@ class World {
       case 'restoreCopy':
         this.#damage(() => {
           if (this.#copy === undefined) return;
-          if (step.what === 'outbox') disk.restore(paths.directory, this.#copy.outbox);
-          else if (this.#copy.witness !== undefined) disk.put(paths.witness, this.#copy.witness);
+          // Without a twin, or with one that could not be written the last time, nobody can notice this.
+          if (step.what === 'both' && writesOf(disk, twinPath) !== writesOf(disk, paths.witness)) return;
+          if (step.what !== 'witness') disk.restore(paths.directory, this.#copy.outbox);
+          if (step.what !== 'outbox' && this.#copy.witness !== undefined) disk.put(paths.witness, this.#copy.witness);
         });
         return;
       case 'wipe':
@@ -344,6 +348,12 @@ class World {
     seen.newStreams += this.lastDelivered.size - 1;
     seen.gaps += this.named.length;
   }
+}
+
+/** How often a copy of the witness was written, or why that cannot be told. */
+function writesOf(disk: MemoryDisk, path: string): unknown {
+  const reading = decodeRecord(disk.save(dirname(path)).get(path), 1);
+  return reading.kind === 'ok' ? Reflect.get(reading.value as object, 'writes') : reading.kind;
 }
 
 function keyOf(one: { readonly stream: string; readonly seq: number }): string {

@@ -1,5 +1,6 @@
+import { dirname } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { encodeRecord } from '../../src/base/record.ts';
+import { decodeRecord, encodeRecord } from '../../src/base/record.ts';
 import { gapDataOf, gapKind } from '../../src/upstream/fact.ts';
 import {
   OutboxNewerError,
@@ -7,7 +8,8 @@ import {
   OutboxRefusedError,
   OutboxUnreadableError,
 } from '../../src/upstream/outbox-errors.ts';
-import { drain, fact, OutboxMachine, paths, places } from './outbox-fixture.ts';
+import type { MemoryDisk } from '../support/memory-disk.ts';
+import { drain, fact, OutboxMachine, paths, places, twinPath } from './outbox-fixture.ts';
 
 const day = 86_400_000;
 
@@ -153,7 +155,7 @@ describe('what the disk can do', () => {
     expect(sent.at(-1)?.data).toMatchObject({ missing: [{ from: 5, to: null }] });
   });
 
-  test('old copies of both cannot be noticed here; the receiver sees the fork and asks for a new stream', () => {
+  test('without a twin old copies of both cannot be noticed here; the receiver sees the fork and asks for a new stream', () => {
     const machine = filled(3);
     const [outboxCopy, witnessCopy] = [machine.disk.save(paths.directory), machine.disk.read(paths.witness) ?? ''];
     const lost = machine.outbox.append(fact(4));
@@ -167,6 +169,103 @@ describe('what the disk can do', () => {
     expect(opened.seq).toBe(1);
     expect(gapDataOf(opened)).toMatchObject({ missing: [], previous: { stream: lost.stream, seq: 4 } });
     expect(places(drain(machine.outbox)).slice(-2)).toEqual(['a4', 'b1']);
+  });
+
+  describe('a twin of the witness on another file system', () => {
+    const twinned = (count: number) => {
+      const machine = new OutboxMachine(1, {}, { hasTwin: true });
+      for (let number = 1; number <= count; number++) machine.outbox.append(fact(number));
+      return machine;
+    };
+    const oldCopies = (machine: OutboxMachine) => {
+      const outbox = machine.disk.save(paths.directory);
+      const witness = machine.disk.read(paths.witness) ?? '';
+      return () => {
+        machine.disk.restore(paths.directory, outbox);
+        machine.disk.put(paths.witness, witness);
+      };
+    };
+
+    test('notices old copies of both, as when the whole state directory comes from a backup', () => {
+      const machine = twinned(3);
+      const restore = oldCopies(machine);
+      const lost = machine.outbox.append(fact(4));
+      restore();
+      machine.reopenAfter('kill');
+      const other = machine.outbox.append(fact(40));
+      expect(other.stream).not.toBe(lost.stream);
+      const sent = drain(machine.outbox);
+      expect(places(sent)).toEqual(['a1', 'a2', 'a3', 'b1', 'b2']);
+      expect(sent[3]?.data).toMatchObject({ missing: [{ stream: lost.stream, from: 4, to: 4 }] });
+      expect(places(drain(machine.reopenAfter('kill')))).toEqual([]);
+    });
+
+    test('notices it also after streams have changed', () => {
+      const machine = twinned(3);
+      const restore = oldCopies(machine);
+      machine.outbox.startNewStream('the receiver says so');
+      const lost = machine.outbox.append(fact(4));
+      restore();
+      machine.reopenAfter('kill');
+      const [opened] = drain(machine.outbox).slice(-1);
+      expect(opened?.data).toMatchObject({ missing: [{ stream: lost.stream, from: 1, to: 2 }] });
+    });
+
+    test('is written once its directory is there, and never makes one', () => {
+      const machine = twinned(0);
+      machine.disk.wipe('/data');
+      machine.reopenAfter('kill').append(fact(1));
+      expect(machine.disk.list(dirname(twinPath))).toBeUndefined();
+      machine.disk.ensureDirectory(dirname(twinPath));
+      machine.outbox.append(fact(2));
+      expect(machine.disk.read(twinPath)).toBeDefined();
+    });
+
+    test.each([
+      [
+        'cannot be written',
+        (disk: MemoryDisk) => disk.fail({ step: 'write', errno: 'ENOSPC', path: twinPath, times: 99 }),
+      ],
+      ['cannot be read', (disk: MemoryDisk) => disk.fail({ step: 'read', errno: 'EIO', path: twinPath, times: 99 })],
+      ['is damaged', (disk: MemoryDisk) => disk.put(twinPath, 'rubbish')],
+      ['is gone', (disk: MemoryDisk) => disk.vanish(twinPath)],
+      ['lags behind', () => {}],
+    ])('one that %s costs nothing', (what, damage) => {
+      const machine = twinned(2);
+      const old = machine.disk.read(twinPath) ?? '';
+      machine.outbox.append(fact(3));
+      damage(machine.disk);
+      if (what === 'lags behind') machine.disk.put(twinPath, old);
+      machine.outbox.append(fact(4));
+      if (what === 'lags behind') machine.disk.put(twinPath, old);
+      machine.reopenAfter('kill').append(fact(5));
+      expect(places(drain(machine.outbox))).toEqual(['a1', 'a2', 'a3', 'a4', 'a5']);
+    });
+
+    test('saves the stream where the witness itself is gone or damaged', () => {
+      const machine = twinned(3);
+      machine.disk.vanish(paths.witness);
+      machine.reopenAfter('kill').append(fact(4));
+      machine.disk.put(paths.witness, 'rubbish');
+      machine.reopenAfter('kill').append(fact(5));
+      expect(places(drain(machine.outbox))).toEqual(['a1', 'a2', 'a3', 'a4', 'a5']);
+    });
+
+    test('of another node (a swapped disk) says nothing', () => {
+      const other = twinned(9);
+      const machine = twinned(2);
+      const foreign = decodeRecord(other.disk.read(twinPath), 1);
+      if (foreign.kind !== 'ok') throw new Error(foreign.kind);
+      machine.disk.put(twinPath, encodeRecord({ ...(foreign.value as object), node: 'n2' }, 1));
+      machine.reopenAfter('kill').append(fact(3));
+      expect(places(drain(machine.outbox))).toEqual(['a1', 'a2', 'a3']);
+    });
+
+    test('of a newer agent is refused, as all records are', () => {
+      const machine = twinned(2);
+      machine.disk.put(twinPath, encodeRecord({}, 2));
+      expect(() => machine.reopenAfter('kill')).toThrow(OutboxNewerError);
+    });
   });
 
   test('a lost outbox directory is a new stream whose first fact names what was not acknowledged', () => {

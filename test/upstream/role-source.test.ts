@@ -163,25 +163,4 @@ describe('a watched role file', () => {
     await source.readNow();
     expect(events.map((event) => event.kind)).toEqual(['accepted', 'refused']);
   });
-
-  test('switching to the file needs a document, and force only if it changes something', async () => {
-    const { source, keeper } = startSource();
-    const curator = { kind: 'curator' as const, name: 'c1' };
-    const offered = {
-      nodeId: 'n1',
-      role: 'consensus-member' as const,
-      grantId: 'g1',
-      epoch: 3,
-      generation: 0,
-      endpoints: [],
-      accept: [],
-    };
-    keeper.offer(offered, curator);
-    expect(await source.switchHere({ force: true })).toMatchObject({ kind: 'unknown' });
-    writeFileSync(path(), document(1).replace('consensus-member', 'leaving'));
-    expect(await source.switchHere({ force: false })).toMatchObject({ kind: 'refused' });
-    expect(keeper.accepted?.source).toEqual(curator);
-    expect(await source.switchHere({ force: true })).toMatchObject({ kind: 'accepted', role: { role: 'leaving' } });
-    expect(keeper.accepted?.source).toEqual(source.name);
-  });
 });

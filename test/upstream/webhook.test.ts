@@ -168,6 +168,35 @@ describe('a receiver in trouble', () => {
     await until(() => receiver.events.length === 2 && outbox.stats().waiting === 0);
   });
 
+  test('a receiver that sees a fork asks for a new stream: the rest comes under new numbers, and nothing is parked', async () => {
+    const receiver = await startReceiver();
+    receiver.answerNext({
+      status: 409,
+      store: true,
+      headers: { 'Report-History': 'forked' },
+      body: 'number 2 is taken',
+    });
+    const { append, outbox } = startReporter(receiver.url);
+    const before = outbox.stats().stream;
+    append(3);
+    await until(() => outbox.stats().stream !== before && outbox.stats().waiting === 0);
+    append(1);
+    await until(() => outbox.stats().waiting === 0);
+    expect(outbox.parked).toBeUndefined();
+    const gap = receiver.events.find(({ type }) => type === 'etcd-node-agent.outbox.gap');
+    expect(gap).toMatchObject({ seq: 1, data: { because: expect.stringContaining('number 2 is taken') } });
+    expect(receiver.events.at(-1)).toMatchObject({ stream: outbox.stats().stream, seq: 2 });
+  });
+
+  test('a 409 without that word is a refusal like any other', async () => {
+    const receiver = await startReceiver();
+    receiver.answerAlways = { status: 409, store: false };
+    const { append, outbox } = startReporter(receiver.url);
+    append(1);
+    await until(() => outbox.parked !== undefined);
+    expect(outbox.stats().high).toBe(1);
+  });
+
   test('a redirect is not followed', async () => {
     const other = await startReceiver();
     const receiver = await startReceiver();

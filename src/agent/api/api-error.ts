@@ -1,6 +1,9 @@
 import type { FastifyError } from 'fastify';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { AgentError, describeError } from '../../base/errors.ts';
+import { OutboxRefusedError } from '../../upstream/outbox-errors.ts';
+import { DiskRefusedError } from '../disk-refused.ts';
+import { StateNotWrittenError } from '../state/durable-value.ts';
 import { StrictJsonError } from './strict-json.ts';
 
 /** Body of every answer that is not a success. */
@@ -12,10 +15,14 @@ export interface ApiErrorBody {
   readonly hint: string;
 }
 
-/** How an error leaves the API. A refusal of the agent is 409, a bad request 4xx, and anything unforeseen 500. */
+/**
+ * How an error leaves the API. A refusal of the agent is 409 (nothing was done), a bad request 4xx, a disk that refused something on
+ * the way and anything unforeseen 500 (it may be done in part).
+ */
 export function apiErrorOf(error: unknown): { readonly status: number; readonly body: ApiErrorBody } {
   if (error instanceof AgentError) {
-    return { status: 409, body: { code: error.code, message: describeError(error), hint: error.hint } };
+    const status = failures.some((failure) => error instanceof failure) ? 500 : 409;
+    return { status, body: { code: error.code, message: describeError(error), hint: error.hint } };
   }
   if (error instanceof StrictJsonError) return badRequest('API_BAD_JSON', `the body is refused: ${error.message}`);
   if (hasZodFastifySchemaValidationErrors(error)) {
@@ -41,6 +48,8 @@ export function apiErrorOf(error: unknown): { readonly status: number; readonly 
     },
   };
 }
+
+const failures = [StateNotWrittenError, DiskRefusedError, OutboxRefusedError];
 
 const lookHint = 'It may still happen. Look with: etcd-node-agent status';
 

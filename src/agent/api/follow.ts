@@ -6,19 +6,19 @@ import type { EventStream } from './stream.ts';
  * missed and none comes twice.
  */
 export function streamEvents(control: AgentControl, query: EventQuery, stream: EventStream): void {
-  let last = query.after ?? 0;
+  let { after, stream: of } = query;
   const send = (event: EventView): void => {
-    if (event.seq <= last) return;
-    last = event.seq;
-    stream.send({ id: event.seq, data: event });
+    // A new stream of the outbox counts from 1 again.
+    after = event.seq;
+    of = event.stream;
+    stream.send({ id: `${event.stream}/${event.seq}`, data: event });
   };
-  const resumed = query.after !== undefined;
+  const resumed = after !== undefined;
   for (;;) {
-    const page = control.events(resumed ? { after: last, limit: 1000 } : query);
-    const before = last;
+    const page = control.events(resumed ? { after, stream: of, limit: 1000 } : query);
     for (const event of page) send(event);
     // Without a start the last page is all; with one, pages follow until nothing is new.
-    if (!resumed || last === before || stream.signal.aborted) break;
+    if (!resumed || page.length === 0 || stream.signal.aborted) break;
   }
   if (!stream.signal.aborted) control.followEvents(send, stream.signal);
 }

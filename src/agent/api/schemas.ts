@@ -7,6 +7,7 @@ import * as z from 'zod';
 export const bodies = {
   nothing: optionalBody({}),
   dryRun: optionalBody({ dryRun: z.boolean().default(false) }),
+  start: optionalBody({ acceptLogRegression: hexId().optional(), dryRun: z.boolean().default(false) }),
   stop: optionalBody({ force: z.boolean().default(false), dryRun: z.boolean().default(false) }),
   pause: z.strictObject({
     /** Unit: ms. Default 4 h, from 1 s to 7 days. */
@@ -17,12 +18,29 @@ export const bodies = {
       .default(4 * 3_600_000),
     reason: words(500),
   }),
+  found: optionalBody({ dryRun: z.boolean().default(false), alone: z.boolean().default(false) }),
   foundList: z.strictObject({
     lines: z.array(words(1000)).min(1).max(64),
     dryRun: z.boolean().default(false),
   }),
   adopt: optionalBody({ newClusterId: hexId().optional(), dryRun: z.boolean().default(false) }),
   member: z.strictObject({ memberId: hexId() }),
+  memberOrder: z.strictObject({
+    memberId: hexId(),
+    dryRun: z.boolean().default(false),
+    acceptZeroTolerance: z.boolean().default(false),
+    withoutRecord: z.boolean().default(false),
+  }),
+  join: z.strictObject({
+    endpoints: z
+      .array(z.url({ protocol: /^https?$/ }))
+      .max(64)
+      .default([]),
+    clusterId: hexId().optional(),
+    dryRun: z.boolean().default(false),
+  }),
+  leave: optionalBody({ acceptZeroTolerance: z.boolean().default(false), dryRun: z.boolean().default(false) }),
+  retire: z.strictObject({ clusterId: hexId(), dryRun: z.boolean().default(false) }),
   skip: z.strictObject({ seq: z.int().min(1), reason: words(500) }),
 };
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 
 /** One server-sent event: an id to resume after (or none), a name, and one line of JSON. */
 export interface StreamItem {
-  readonly id?: number;
+  readonly id?: string;
   readonly data: unknown;
 }
 

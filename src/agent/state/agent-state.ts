@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Disk } from '../../base/disk.ts';
 import { decodeRecord, encodeRecord } from '../../base/record.ts';
+import type { ClusterId } from '../../etcd/member.ts';
 import type { Layout } from '../layout.ts';
 import type { Supervision } from '../observed.ts';
 import { usedVersionSchema } from '../used-version.ts';
@@ -10,7 +11,11 @@ import {
   foundingSchema,
   type IdentityRecord,
   identitySchema,
+  joinSchema,
+  type LeaveRecord,
+  leaveSchema,
   pauseSchema,
+  progressSchema,
   type RunIntentRecord,
   reportedSchema,
   restartsSchema,
@@ -27,6 +32,8 @@ import {
 export class AgentState {
   readonly founding: DurableValue<typeof foundingSchema>;
   readonly identity: DurableValue<typeof identitySchema>;
+  readonly join: DurableValue<typeof joinSchema>;
+  readonly leave: DurableValue<typeof leaveSchema>;
   readonly tombstones: DurableValue<typeof tombstonesSchema>;
   readonly volume: DurableValue<typeof volumeSchema>;
   readonly pause: DurableValue<typeof pauseSchema>;
@@ -34,6 +41,7 @@ export class AgentState {
   readonly reported: DurableValue<typeof reportedSchema>;
   readonly ends: DurableValue<typeof endsSchema>;
   readonly restarts: DurableValue<typeof restartsSchema>;
+  readonly progress: DurableValue<typeof progressSchema>;
   readonly usedVersion: DurableValue<typeof usedVersionSchema>;
   readonly #disk: Disk;
   readonly #layout: Layout;
@@ -46,6 +54,8 @@ export class AgentState {
       new DurableValue({ path: `${options.layout.stateDir}/${name}`, disk: options.disk, schema, version: 1 });
     this.founding = file('founding', foundingSchema);
     this.identity = file('identity', identitySchema);
+    this.join = file('join', joinSchema);
+    this.leave = file('leave', leaveSchema);
     this.tombstones = file('tombstones', tombstonesSchema);
     this.volume = file('volume', volumeSchema);
     this.pause = file('pause', pauseSchema);
@@ -53,6 +63,7 @@ export class AgentState {
     this.reported = file('reported', reportedSchema);
     this.ends = file('ends', endsSchema);
     this.restarts = file('restarts', restartsSchema);
+    this.progress = file('progress', progressSchema);
     this.usedVersion = file('used-version', usedVersionSchema);
   }
 
@@ -69,6 +80,8 @@ export class AgentState {
     const files = [
       this.founding,
       this.identity,
+      this.join,
+      this.leave,
       this.tombstones,
       this.volume,
       this.pause,
@@ -76,6 +89,7 @@ export class AgentState {
       this.reported,
       this.ends,
       this.restarts,
+      this.progress,
       this.usedVersion,
     ];
     for (const file of files) {
@@ -97,6 +111,25 @@ export class AgentState {
     if (reading.kind === 'absent' && !this.#isLost()) return undefined;
     const copy = this.#identityCopy();
     return copy.kind === 'ok' ? copy.value : undefined;
+  }
+
+  /** Whether this agent itself has removed the member: the call was answered, or read back. */
+  hasLeft(identity: Pick<IdentityRecord, 'clusterId' | 'memberId'>): boolean {
+    return this.leaveOf(identity)?.state === 'removed';
+  }
+
+  /** How this agent removes, or has removed, the member; undefined if it does not. */
+  leaveOf({ clusterId, memberId }: Pick<IdentityRecord, 'clusterId' | 'memberId'>): LeaveRecord | undefined {
+    const leave = this.leave.read();
+    if (leave.kind !== 'ok') return undefined;
+    return leave.value.memberId === memberId && leave.value.clusterId === clusterId ? leave.value : undefined;
+  }
+
+  /** Clusters that ended with this node. */
+  retiredClusters(): ReadonlySet<ClusterId> {
+    const stones = this.tombstones.read();
+    const retired = stones.kind === 'ok' ? stones.value.filter((stone) => stone.retired && stone.archive !== '') : [];
+    return new Set(retired.map(({ clusterId }) => clusterId));
   }
 
   /**
@@ -139,16 +172,31 @@ export class AgentState {
 
   /**
    * Writes both copies; the one beside the data only where the member's directory is there, since nothing is created on a
-   * volume that may be missing. Throws {@link StateNotWrittenError}.
+   * volume that may be missing. A copy that is refused is removed: the first one counts, and a stale one would mislead. Nothing
+   * replaces `removed` but an intent for another member. Throws {@link StateNotWrittenError}: then nothing has changed.
    */
   recordRunIntent(intent: RunIntentRecord): void {
+    const before = this.runIntent();
+    if (before.kind === 'ok' && isFinalFor(before.value, intent)) return;
     const line = encodeRecord(intent, 1);
-    const copy = this.#disk.list(this.#layout.memberDir) === undefined ? [] : [this.#layout.runIntentCopy];
-    for (const path of [`${this.#layout.stateDir}/run-intent`, ...copy]) {
+    const path = `${this.#layout.stateDir}/run-intent`;
+    try {
+      this.#disk.replace(path, line);
+    } catch (error) {
+      throw new StateNotWrittenError(path, error);
+    }
+    this.#copyIntent(line);
+  }
+
+  #copyIntent(line: string): void {
+    const { memberDir, runIntentCopy } = this.#layout;
+    try {
+      if (this.#disk.list(memberDir) !== undefined) this.#disk.replace(runIntentCopy, line);
+    } catch {
       try {
-        this.#disk.replace(path, line);
-      } catch (error) {
-        throw new StateNotWrittenError(path, error);
+        this.#disk.remove(runIntentCopy);
+      } catch {
+        // A disk that takes nothing at all: no etcd runs on it either, and the first copy counts.
       }
     }
   }
@@ -169,4 +217,10 @@ export class AgentState {
       ? { kind: 'ok', value: parsed.data }
       : { kind: 'damaged', because: `${path} does not hold a run intent` };
   }
+}
+
+/** A removed id never starts again; only the member that comes after it on this node may have another intent. */
+function isFinalFor(before: RunIntentRecord, next: RunIntentRecord): boolean {
+  if (before.intent !== 'removed' || next.intent === 'removed') return false;
+  return before.memberId === next.memberId && before.clusterId === next.clusterId;
 }

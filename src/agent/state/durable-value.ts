@@ -35,6 +35,8 @@ export class DurableValue<Schema extends z.ZodType> {
   readonly #disk: Disk;
   readonly #schema: Schema;
   readonly #version: number;
+  /** What the same bytes said when they were read before: every turn reads every file, and few change. */
+  #known: { readonly content: Uint8Array; readonly reading: Reading<z.output<Schema>> } | undefined;
 
   constructor(options: {
     readonly path: string;
@@ -58,6 +60,14 @@ export class DurableValue<Schema extends z.ZodType> {
         because: `${this.path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
       };
     }
+    if (content === undefined) return { kind: 'absent' };
+    if (this.#known !== undefined && Buffer.compare(content, this.#known.content) === 0) return this.#known.reading;
+    const reading = this.#decode(content);
+    this.#known = { content, reading };
+    return reading;
+  }
+
+  #decode(content: Uint8Array): Reading<z.output<Schema>> {
     const reading = decodeRecord(content, this.#version);
     switch (reading.kind) {
       case 'absent':

@@ -23,7 +23,6 @@ export const identitySchema = z.object({
   memberId: hexId,
   name: z.string(),
   peerUrl: z.string(),
-  clientUrl: z.string(),
   /** The grant under which this membership came to be; empty where it was founded or adopted without a role. */
   grantId: z.string(),
   /** `name=peerURL,…` and the token, as etcd was given them at its first start; ignored by etcd once it has a WAL. */
@@ -49,6 +48,54 @@ export const foundingSchema = z.object({
 });
 export type FoundingRecord = z.output<typeof foundingSchema>;
 
+/**
+ * This node's way into a cluster: `intended` before the add, `added` once the identity is recorded, `started` right before the
+ * first start of etcd, `done` once it was ready. Replaced by the next join.
+ */
+export const joinSchema = z.object({
+  state: z.enum(['intended', 'added', 'started', 'done', 'givenUp']),
+  /** Random; stands in the mark of the new data directory. */
+  operation: z.string(),
+  clusterId: hexId,
+  peerUrl: z.string(),
+  /** Known from `added` on. */
+  memberId: hexId.nullable(),
+  grantId: z.string(),
+  at: z.string(),
+});
+export type JoinRecord = z.output<typeof joinSchema>;
+
+/** This node's own removal of its member: `removed` once the call was answered or read back. Proof, together with the id. */
+export const leaveSchema = z.object({
+  state: z.enum(['intended', 'removed']),
+  clusterId: hexId,
+  memberId: hexId,
+  /** The grant that ends with it. By the time of the tombstone the role document may carry the next one. */
+  grantId: z.string(),
+  because: z.string(),
+  at: z.string(),
+  /** The whole cluster ends with it, and this node may found another one (`retire`). */
+  retires: z.boolean(),
+});
+export type LeaveRecord = z.output<typeof leaveSchema>;
+
+const decimal = z.codec(z.string().regex(/^\d{1,20}$/), z.bigint(), {
+  decode: (text) => BigInt(text),
+  encode: (number) => number.toString(),
+});
+
+/** How far the member had come for certain: its Status of the poll before last. Compared with the end of its log before a start. */
+export const progressSchema = z.object({
+  clusterId: hexId,
+  memberId: hexId,
+  term: decimal,
+  appliedIndex: decimal,
+  /** An operator's word: a log that is behind this may be started. */
+  accepted: z.object({ term: decimal, appliedIndex: decimal, at: z.string() }).nullable(),
+  at: z.string(),
+});
+export type ProgressRecord = z.output<typeof progressSchema>;
+
 /** Members of this node that were removed: their ids never start again. */
 export const tombstonesSchema = z.array(
   z.object({
@@ -59,6 +106,8 @@ export const tombstonesSchema = z.array(
     evidence: z.array(z.string()),
     /** Where the data went; empty until it is archived. */
     archive: z.string(),
+    /** It was the last member, and its cluster ended with it: this node may found another one. */
+    retired: z.boolean().default(false),
   }),
 );
 export type Tombstone = z.output<typeof tombstonesSchema>[number];
@@ -109,13 +158,21 @@ export const reportedSchema = z.object({
   removedSelves: z.array(z.string()),
   unconfirmed: z.array(z.string()),
   archivedPaths: z.array(z.string()),
+  // What an older agent did not write down has a default: its record is read all the same.
+  removedArchives: z.array(z.string()).default([]),
   foundedClusters: z.array(z.string()),
+  alarms: z.array(z.string()).default([]),
+  missingVolume: z.string().default(''),
+  roleDocument: z.string().default(''),
+  rolePlan: z.string().default(''),
 });
 
 /** How lives of etcd ended, oldest first: what the restart policy counts and `status` shows. */
 export const endsSchema = z.array(
   z.object({
     life: z.number(),
+    /** The member that this node was then, in hex; empty where none was recorded. */
+    memberId: z.string().default(''),
     class: z.string(),
     because: z.string(),
     code: z.number().nullable(),
@@ -123,7 +180,10 @@ export const endsSchema = z.array(
     panicSeen: z.boolean(),
     startedAtMs: z.number(),
     readyAtMs: z.number().nullable(),
-    endedAtMs: z.number(),
+    /** Null: nobody recorded it (the machine or the keeper died first). */
+    endedAtMs: z.number().nullable(),
+    /** When the agent learned of it. */
+    noticedAtMs: z.number().default(0),
     /** What etcd was started with: a hold until the configuration changes ends when this differs. */
     startedWith: z.string(),
   }),
@@ -148,4 +208,6 @@ export const restartsSchema = z.object({
   delayMs: z.number(),
   restarts: z.array(moment),
   exhausted: z.boolean(),
+  /** What the life after `afterLife` was started with, written before it was. */
+  lastStart: z.object({ afterLife: z.number(), startedWith: z.string() }).nullable().default(null),
 });

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { AgentControl, Answer } from '../../agent/control.ts';
-import { agentCommand, type CommandContext, type CommonOptions } from '../command-line.ts';
+import { agentCommand, type CommandContext, type CommonOptions, sentences } from '../command-line.ts';
 import { readFounders } from '../founders.ts';
+import { UsageError } from '../usage-error.ts';
 import { answerText } from '../views.ts';
 
 /**
@@ -11,14 +12,17 @@ import { answerText } from '../views.ts';
 export function addFound(program: Command, context: CommandContext): void {
   const command = agentCommand('found', 'founds a new cluster: alone, or with --list together with others')
     .option('--list <file>', 'all lines that "found prepare" printed on the founders; - is standard input')
+    .option('--alone', 'found alone although this node was prepared to found with others')
     .option('--dry-run', 'say what would be done, do nothing');
-  command.action(async (options: CommonOptions & { readonly list?: string; readonly dryRun?: boolean }) => {
+  command.action(async (options: FoundOptions) => {
     const dryRun = options.dryRun === true;
+    const alone = options.alone === true;
+    if (alone && options.list !== undefined) throw new UsageError('--alone and --list exclude each other');
     const lines = options.list === undefined ? undefined : readFounders(options.list);
     const client = await context.client(options);
     const answer =
       lines === undefined
-        ? await client.post<Answer>('/v1/found', { dryRun })
+        ? await client.post<Answer>('/v1/found', { dryRun, alone })
         : await client.post<Answer>('/v1/found/list', { lines, dryRun });
     context.print(options, answer, answerText);
   });
@@ -26,9 +30,11 @@ export function addFound(program: Command, context: CommandContext): void {
   program.addCommand(command);
 }
 
+type FoundOptions = CommonOptions & { readonly list?: string; readonly alone?: boolean; readonly dryRun?: boolean };
+
 type Prepared = Awaited<ReturnType<AgentControl['foundPrepare']>>;
 
-/** Prints the line alone, so that it can be gathered by a script; the sentences go to standard error. */
+/** Prints the line alone, so that it can be gathered by a script; any other sentence goes to standard error. */
 function prepareCommand(context: CommandContext): Command {
   const command = agentCommand('prepare', 'prints the line of this founder, the same each time');
   command.action(async (_own: unknown, parsed: Command) => {
@@ -37,7 +43,8 @@ function prepareCommand(context: CommandContext): Command {
     const client = await context.client(options);
     const prepared = await client.post<Prepared>('/v1/found/prepare', {});
     context.print(options, prepared, ({ line }) => `${line}\n`);
-    if (options.output === 'table') context.io.err(answerText({ ...prepared, done: true }));
+    const said = prepared.lines.filter((line) => line !== prepared.line);
+    if (options.output === 'table') context.io.err(sentences(said));
   });
   return command;
 }

@@ -13,7 +13,7 @@ import { AgentError } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock } from '../../../src/base/system-clock.ts';
 import { call, raw, startFixture } from '../../support/api-fixture.ts';
-import { exampleEvent, exampleStatus, FakeControl } from '../../support/fake-control.ts';
+import { exampleEvent, exampleRole, exampleStatus, FakeControl } from '../../support/fake-control.ts';
 
 class Refusal extends AgentError {
   readonly code = 'QUORUM_WOULD_BE_LOST';
@@ -25,6 +25,7 @@ test('reads answer with the views of the agent', async () => {
   expect((await call(socket, 'GET', '/v1/status')).json).toEqual(exampleStatus());
   expect((await call(socket, 'GET', '/v1/plan')).json).toEqual(exampleStatus().plan);
   expect((await call(socket, 'GET', '/v1/why')).json).toMatchObject({ refusals: [{ what: 'stop' }] });
+  expect((await call(socket, 'GET', '/v1/role')).json).toEqual(exampleRole());
   const metrics = await call(socket, 'GET', '/metrics');
   expect(metrics).toMatchObject({ status: 200, text: '# nothing\n' });
 });
@@ -33,12 +34,14 @@ const memberId = '8e9e05c52164694d';
 const commands: readonly [path: string, body: unknown, method: string, request: unknown][] = [
   ['/v1/stop', undefined, 'stop', { force: false, dryRun: false }],
   ['/v1/stop', { force: true, dryRun: true }, 'stop', { force: true, dryRun: true }],
+  ['/v1/start', { acceptLogRegression: 'a3' }, 'start', { acceptLogRegression: 'a3', dryRun: false }],
+  ['/v1/shutdown', undefined, 'shutdown', { dryRun: false }],
   ['/v1/start', {}, 'start', { dryRun: false }],
   ['/v1/pause', { reason: 'work' }, 'pause', { forMs: 14_400_000, reason: 'work' }],
   ['/v1/pause', { forMs: 60_000, reason: 'work' }, 'pause', { forMs: 60_000, reason: 'work' }],
   ['/v1/resume', undefined, 'resume', {}],
   ['/v1/reload', undefined, 'reload', {}],
-  ['/v1/found', { dryRun: true }, 'found', { dryRun: true }],
+  ['/v1/found', { dryRun: true }, 'found', { dryRun: true, alone: false }],
   ['/v1/found/prepare', undefined, 'foundPrepare', {}],
   ['/v1/found/list', { lines: ['n1 http://a:1 x'] }, 'foundList', { lines: ['n1 http://a:1 x'], dryRun: false }],
   ['/v1/adopt', { newClusterId: 'cdf8' }, 'adopt', { dryRun: false, newClusterId: 'cdf8' }],
@@ -46,6 +49,19 @@ const commands: readonly [path: string, body: unknown, method: string, request: 
   ['/v1/confirm-removed', { memberId }, 'confirmRemoved', { memberId }],
   ['/v1/reject-removal', { memberId }, 'rejectRemoval', { memberId }],
   ['/v1/events/skip', { seq: 7, reason: 'gone' }, 'skipEvent', { seq: 7, reason: 'gone' }],
+  ['/v1/role/switch-source', { file: '/r' }, 'switchSource', { file: '/r', accept: false, dryRun: false }],
+  [
+    '/v1/role/set',
+    { role: 'leaving' },
+    'set',
+    { role: 'leaving', grantId: undefined, endpoints: undefined, acceptZeroTolerance: false, dryRun: false },
+  ],
+  [
+    '/v1/role/set',
+    { role: 'none', grantId: 'g', endpoints: [], acceptZeroTolerance: true, dryRun: true },
+    'set',
+    { role: 'none', grantId: 'g', endpoints: [], acceptZeroTolerance: true, dryRun: true },
+  ],
 ];
 
 test.each(commands)('POST %s with %j reaches %s as %j', async (path, body, method, request) => {
@@ -107,6 +123,11 @@ const badFields: readonly [path: string, body: unknown][] = [
   ['/v1/pause', { reason: 'x', forMs: 8 * 86_400_000 }],
   ['/v1/pause', { reason: 'x', forMs: '4h' }],
   ['/v1/resume', { now: true }],
+  ['/v1/role/switch-source', { file: 'role.yaml' }],
+  ['/v1/role/switch-source', { file: '/a\u0000b' }],
+  ['/v1/role/set', { role: 'king' }],
+  ['/v1/role/set', { role: 'none', endpoints: ['file:///etc/passwd'] }],
+  ['/v1/role/set', { role: 'none', grantId: '' }],
   ['/v1/reload', { file: '/etc/passwd' }],
   ['/v1/found', { dryRun: 0 }],
   ['/v1/found/prepare', { name: 'n1' }],
@@ -348,23 +369,23 @@ test('following events resumes after a number, without a gap and without a doubl
   });
   await vi.waitFor(() => expect(control.eventListeners.size).toBe(1));
   control.emit(exampleEvent(2501, { kind: 'with\nnewline' }));
-  await vi.waitFor(() => expect(text).toContain('id: 2501\n'));
-  const ids = [...text.matchAll(/^id: (\d+)$/gm)].map((match) => Number(match[1]));
+  await vi.waitFor(() => expect(text).toContain('id: 77/2501\n'));
+  const ids = [...text.matchAll(/^id: 77\/(\d+)$/gm)].map((match) => Number(match[1]));
   expect(ids).toEqual(Array.from({ length: 2401 }, (_, index) => index + 101));
   stream.socket.destroy();
   await vi.waitFor(() => expect(control.eventListeners.size).toBe(0));
 });
 
-test('Last-Event-ID resumes as well', async () => {
+test.each(['2', '77/2'])('Last-Event-ID %s resumes as well', async (id) => {
   await using fixture = await startFixture();
   fixture.control.eventViews = [1, 2, 3].map((seq) => exampleEvent(seq));
-  const stream = raw(fixture.socket, 'GET /v1/events?follow=true HTTP/1.1\r\nHost: a\r\nLast-Event-ID: 2\r\n\r\n');
+  const stream = raw(fixture.socket, `GET /v1/events?follow=true HTTP/1.1\r\nHost: a\r\nLast-Event-ID: ${id}\r\n\r\n`);
   let text = '';
   stream.socket.on('data', (chunk) => {
     text += String(chunk);
   });
-  await vi.waitFor(() => expect(text).toContain('id: 3\n'));
-  expect(text).not.toContain('id: 2\n');
+  await vi.waitFor(() => expect(text).toContain('id: 77/3\n'));
+  expect(text).not.toContain('id: 77/2\n');
   stream.socket.destroy();
 });
 

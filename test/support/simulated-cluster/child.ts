@@ -82,6 +82,7 @@ export class SimulatedChild implements ChildPort {
       adopted: life !== undefined && life.number < this.#firstOwnLife,
       startedAtMs: life?.startedAtMs,
       readyAtMs: exit === undefined ? life?.servingAtMs : undefined,
+      readyMs: (endedAtMs ?? 0) - (life?.servingAtMs ?? endedAtMs ?? 0),
       end:
         ended?.exit === undefined
           ? undefined
@@ -89,7 +90,7 @@ export class SimulatedChild implements ChildPort {
               life: ended.number,
               exit: ended.exit,
               asked: keeper.askedOf(ended.number),
-              endedAtMs: endedAtMs ?? ended.endedAtMs ?? 0,
+              endedAtMs: endedAtMs ?? ended.endedAtMs,
             },
     };
   }

@@ -1,7 +1,8 @@
-import type { ClusterPort, MemberStatusAnswer } from '../../../src/agent/ports.ts';
+import type { ClusterPort, KeysPort, MemberStatusAnswer } from '../../../src/agent/ports.ts';
 import { AgentError } from '../../../src/base/errors.ts';
 import type { DataDir } from '../../../src/etcd/data-dir.ts';
-import type { ClusterId, MemberId, MemberList } from '../../../src/etcd/member.ts';
+import type { ClusterId, Member, MemberId, MemberList } from '../../../src/etcd/member.ts';
+import { named, namedKeys } from '../../../src/etcd/named-call.ts';
 import type { SimulatedClient } from './client.ts';
 import type { SimulatedCluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
@@ -62,8 +63,35 @@ export class SimulatedClusterPort implements ClusterPort {
     return etcd?.running === true && !etcd.frozen && etcd.raft?.role === 'leader';
   }
 
+  async activePeers(endpoint: string): Promise<ReadonlySet<MemberId> | undefined> {
+    const node = this.#cluster.nodeAt(endpoint);
+    if (node?.etcd?.running !== true || node.etcd.frozen) return undefined;
+    const { etcd } = node;
+    return new Set(etcd.members.map(({ id }) => id).filter((id) => etcd.links.sinceMs(id) !== undefined));
+  }
+
   async moveLeader(endpoint: string, target: MemberId, timeoutMs: number): Promise<void> {
-    await this.client(endpoint).moveLeader(target, { deadlineMs: timeoutMs });
+    await named(this.client(endpoint).moveLeader(target, { deadlineMs: timeoutMs }));
+  }
+
+  async addLearner(endpoint: string, peerUrl: string, timeoutMs: number): Promise<Member> {
+    return (await named(this.client(endpoint).addLearner(peerUrl, { deadlineMs: timeoutMs }))).member;
+  }
+
+  async promoteMember(endpoint: string, id: MemberId, timeoutMs: number): Promise<void> {
+    await named(this.client(endpoint).promoteMember(id, { deadlineMs: timeoutMs }));
+  }
+
+  async removeMember(endpoint: string, id: MemberId, timeoutMs: number): Promise<void> {
+    await named(this.client(endpoint).removeMember(id, { deadlineMs: timeoutMs }));
+  }
+
+  async updateMember(endpoint: string, id: MemberId, peerUrls: readonly string[], timeoutMs: number): Promise<void> {
+    await named(this.client(endpoint).updateMember(id, peerUrls, { deadlineMs: timeoutMs }));
+  }
+
+  keys(endpoint: string): KeysPort {
+    return namedKeys(this.client(endpoint).keys);
   }
 }
 

@@ -1,0 +1,97 @@
+// Goal: a member whose disk is lost is replaced, a dead one is evicted, the last one is retired; nobody takes out one that lives.
+// Method: agents with real etcd on loopback; the disk of one is wiped, another one is killed for good; orders by the local API.
+import { rmSync } from 'node:fs';
+import { describe, expect } from 'vitest';
+import { command } from '../support/command.ts';
+import { storyVersions } from '../support/etcd-binaries.ts';
+import { eventually } from '../support/eventually.ts';
+import { type FleetNode, killAll } from '../support/fleet.ts';
+import { test } from '../support/fleet-test.ts';
+
+for (const binary of storyVersions()) {
+  describe(`etcd ${binary.version}`, () => {
+    test('K13 a lost disk is replaced, a dead voter evicted, the last member retired', { timeout: 240_000 }, async ({
+      fleet: make,
+    }) => {
+      const fleet = await make({ binary });
+      const [n1, n2, n3] = fleet.nodes as [FleetNode, FleetNode, FleetNode];
+      for (const node of fleet.nodes) grant(node, 'first', fleet.nodes);
+
+      // The one that lives is not taken out by others.
+      const lives = await command(n1, 'members', 'evict', await hexId(n2));
+      expect(lives).toMatchObject({ code: 4 });
+      expect(lives.stderr).toContain('answers');
+      expect((await command(n1, 'members')).stdout).toContain('3 answer now, 1 more may fail');
+
+      // A lost disk: the id never runs again, the node joins anew under the same grant.
+      const before = await hexId(n3);
+      await killAll(n3);
+      rmSync(n3.dataDir, { recursive: true });
+      await n3.startAgent();
+      await n3.until(({ plan }) => plan.what === 'diskLost', 'its disk is lost');
+      const dry = await command(n3, 'replace', before, '--dry-run');
+      expect(dry.stdout).toContain('is allowed: 3 voters');
+      expect(await command(n3, 'replace', before)).toMatchObject({ code: 0 });
+      await votes(n3, 3);
+      expect(await hexId(n3)).not.toBe(before);
+
+      // A voter that died for good is taken out by another node.
+      const dead = await hexId(n2);
+      await killAll(n2);
+      await eventually(
+        async () => {
+          const evicted = await command(n1, 'members', 'evict', dead);
+          expect(evicted, evicted.stderr).toMatchObject({ code: 0 });
+          return true;
+        },
+        { withinMs: 30_000, what: 'the dead voter is evicted' },
+      );
+      await n1.until(({ cluster }) => cluster?.members.length === 2, 'two are left');
+
+      // 2 → 1, then the end of the cluster.
+      n3.writeRole({ role: 'leaving', grantId: 'first', accept: await acceptance(n3) });
+      await n3.until(({ plan }) => plan.kind === 'converged', 'it has left', 40_000);
+      await n1.until(({ cluster }) => cluster?.members.length === 1, 'it is alone');
+      const clusterId = (await n1.status()).member?.clusterId ?? '';
+      expect((await command(n1, 'retire', '--last-member', 'abc')).code).toBe(4);
+      expect(await command(n1, 'retire', '--last-member', clusterId)).toMatchObject({ code: 0 });
+      await n1.until(({ process }) => process.phase === 'down' && process.intent === 'removed', 'it is over', 40_000);
+      await eventually(() => n1.processes().length === 0);
+      await eventually(async () => (await command(n1, 'found')).code === 0, {
+        withinMs: 20_000,
+        what: 'it may found again',
+      });
+      await n1.ready();
+      expect((await n1.status()).member?.clusterId).not.toBe(clusterId);
+    });
+  });
+}
+
+function grant(node: FleetNode, grantId: string, through: readonly FleetNode[]): void {
+  const endpoints = through.filter((other) => other !== node).map(({ clientUrl }) => clientUrl);
+  node.writeRole({ role: 'consensus-member', grantId, endpoints });
+}
+
+async function hexId(node: FleetNode): Promise<string> {
+  return (await node.memberId()).toString(16);
+}
+
+async function votes(node: FleetNode, members: number): Promise<void> {
+  await node.until(
+    ({ process, member, cluster, plan }) =>
+      process.phase === 'ready' &&
+      member?.learner === false &&
+      cluster?.members.length === members &&
+      plan.kind === 'converged',
+    `it votes, as one of ${members}`,
+    60_000,
+  );
+}
+
+/** The acceptance that the refusal itself names. */
+async function acceptance(node: FleetNode): Promise<readonly unknown[]> {
+  node.writeRole({ role: 'leaving', grantId: 'first' });
+  const { plan } = await node.until(({ plan: { what } }) => what === 'changeRefused', 'leaving is refused', 20_000);
+  const listHash = /list ([0-9a-f]+)/.exec(plan.because)?.[1];
+  return [{ kind: 'zero-tolerance', memberId: await hexId(node), listHash }];
+}
