@@ -17,6 +17,7 @@ import { Hearings } from './change/hearing.ts';
 import { Joining } from './change/joining.ts';
 import { Leaving } from './change/leaving.ts';
 import { MemberKeyWriter } from './change/member-key-writer.ts';
+import { OwnAddress } from './change/own-address.ts';
 import { Stops } from './change/stops.ts';
 import type { Config } from './config.ts';
 import { type AtCrashPoint, Effects } from './effects.ts';
@@ -349,6 +350,14 @@ export function assemble(world: World): Parts {
     founding,
     joining,
     leaving,
+    ownAddress: new OwnAddress({
+      state,
+      cluster,
+      changes,
+      log,
+      clientUrl: () => config().etcd.clientUrl,
+      endpoints: memberEndpoints,
+    }),
     stops,
     clusterWatch,
     effects,
@@ -446,6 +455,7 @@ export function assemble(world: World): Parts {
     reports,
     clock,
     grantId: () => role.grantId(),
+    version: world.version,
     peerUrl: () => config().etcd.peerUrl,
     clientUrl: () => config().etcd.clientUrl,
   });

@@ -7,6 +7,7 @@ import type { Archive, Archives } from './archive.ts';
 import type { ClusterWatch } from './change/cluster-watch.ts';
 import type { Joining } from './change/joining.ts';
 import type { Leaving } from './change/leaving.ts';
+import type { OwnAddress } from './change/own-address.ts';
 import { forcedStop, type Stops } from './change/stops.ts';
 import { asReported } from './changes.ts';
 import { commandLine } from './command-line.ts';
@@ -33,6 +34,7 @@ export interface ExecutorOptions {
   readonly founding: ClusterFounding;
   readonly joining: Joining;
   readonly leaving: Leaving;
+  readonly ownAddress: OwnAddress;
   readonly stops: Stops;
   readonly clusterWatch: ClusterWatch;
   readonly effects: Effects;
@@ -137,6 +139,8 @@ export class Executor {
     cancelJoin: async (step) => await this.#changing(() => this.#options.joining.cancel(step.memberId)),
     promoteSelf: async (step) =>
       await this.#changing(() => this.#options.joining.promote(this.#identity(), step.consent)),
+    updatePeerUrl: async (step) =>
+      await this.#changing(() => this.#options.ownAddress.register(this.#identity(), step.peerUrl)),
     removeSelf: async (_step, because) => {
       const running = this.#options.child.view().phase !== 'down';
       await this.#changing(async () => {

@@ -1,5 +1,6 @@
 import { type Clock, timestamp } from '../base/clock.ts';
 import type { AcceptedRisk } from '../etcd/accepted-risk.ts';
+import { type EtcdVersion, formatVersion, knownProblems } from '../etcd/known-versions.ts';
 import { formatId, type Member, type MemberId, memberById, parseId, votersOf } from '../etcd/member.ts';
 import { quorumOf } from '../etcd/quorum.ts';
 import { refusalHint } from '../etcd/safety-hint.ts';
@@ -49,6 +50,8 @@ export interface MemberOrdersOptions {
   readonly grantId: () => string;
   /** The peer URL that this node is configured with. */
   readonly peerUrl: () => string;
+  /** The configured etcd; undefined while it is not known. */
+  readonly version: () => EtcdVersion | undefined;
   /** Where the own etcd serves its clients. */
   readonly clientUrl: () => string;
 }
@@ -200,6 +203,15 @@ export class MemberOrders {
       text,
       hint: verdict.kind === 'refused' ? refusalHint(verdict.refusal) : '',
     };
+  }
+
+  /** What is known against joining with the configured etcd, one sentence each. */
+  versionWarnings(): readonly string[] {
+    const version = this.#options.version();
+    if (version === undefined) return [];
+    return knownProblems(version)
+      .filter(({ concerns }) => concerns === 'any' || concerns === 'join')
+      .map(({ problem }) => `warning: etcd ${formatVersion(version)}: ${problem}`);
   }
 
   /** The same of this member leaving. */

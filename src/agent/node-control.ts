@@ -248,7 +248,7 @@ export class NodeControl implements AgentControl {
     });
     // A slot that is taken, or a voter that is down, may be free in a minute: the agent asks again by itself.
     const wait = preview.allowed ? [] : [preview.hint];
-    return { ...answer, lines: [preview.text, ...wait, ...answer.lines] };
+    return { ...answer, lines: [...parts.memberOrders.versionWarnings(), preview.text, ...wait, ...answer.lines] };
   }
 
   async leave(request: LeaveRequest): Promise<Answer> {

@@ -201,6 +201,8 @@ export type ClusterSeen =
       /** What our learner has shown of itself; undefined for anybody else. */
       readonly consent: LearnerConsent | undefined;
       readonly space: JoinSpace;
+      /** For how long our learner has not come nearer to the leader; 0 if it is none. Unit: ms. */
+      readonly stalledForMs: number;
     };
 
 /** What a joiner needs, and what there is. Unit: bytes; undefined: not known. */

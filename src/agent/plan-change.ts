@@ -3,7 +3,7 @@
 import { type MemberId, memberById } from '../etcd/member.ts';
 import { judgeChange } from '../etcd/safety.ts';
 import { refusalHint } from '../etcd/safety-hint.ts';
-import type { SafetyQuestion, SafetyVerdict, WantedChange } from '../etcd/safety-question.ts';
+import type { Refusal, SafetyQuestion, SafetyVerdict, WantedChange } from '../etcd/safety-question.ts';
 import { describeSafety } from '../etcd/safety-text.ts';
 import { newestAnswer } from '../etcd/survivors.ts';
 import type { ClusterSeen, Identity, Observed } from './observed.ts';
@@ -66,6 +66,25 @@ export function planPromotion(seen: Observed, identity: Identity): Plan {
   if (verdict.kind === 'needless') return waiting('the learner has its vote; the list is read again', askAgainMs);
   const progress = progressText(question, identity.memberId);
   return waiting(`${describeSafety({ ...question, wanted }, verdict)}${progress}`, promotionPollMs);
+}
+
+/** @pure A voter whose configuration names another peer URL than the one that is registered. */
+export function planAddress(seen: Observed, identity: Identity): Plan | undefined {
+  if (seen.cluster.kind === 'notAsked') return undefined;
+  if (seen.paused) return blocked({ kind: 'paused', what: 'the change of the peer URL' });
+  const heard = heardOf(seen.cluster, 'the cluster is asked for the registered peer URL');
+  if (isPlan(heard)) return heard;
+  if (heard.peerUrl === identity.peerUrl) return undefined;
+  const owner = heard.question.list.members.find(
+    ({ id, peerUrls }) => id !== identity.memberId && peerUrls.includes(heard.peerUrl),
+  );
+  if (owner === undefined) {
+    const because = `the configuration names ${heard.peerUrl}, registered is ${identity.peerUrl}`;
+    return act({ kind: 'updatePeerUrl', peerUrl: heard.peerUrl }, because);
+  }
+  const refusal: Refusal = { kind: 'peerUrlTaken', by: owner };
+  const because = `${owner.name || 'an unstarted member'} is registered at ${heard.peerUrl}`;
+  return blocked({ kind: 'changeRefused', refusal: refusal.kind, because, hint: refusalHint(refusal) });
 }
 
 /** @pure The own member leaves: `up` while its etcd runs. */

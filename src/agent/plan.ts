@@ -1,7 +1,7 @@
 /** @pure file: wanted + seen → the next step, or why none. The rules stand in the order in which they win. */
 
 import { type Identity, isJoining, type Observed, type RemovalSeen } from './observed.ts';
-import { planCancelledJoin, planJoin, planLeave, planPromotion } from './plan-change.ts';
+import { planAddress, planCancelledJoin, planJoin, planLeave, planPromotion } from './plan-change.ts';
 import type { Blocker, Plan, Step } from './step.ts';
 
 /** How long until the agent looks again while it waits for something that also wakes it. Unit: ms. */
@@ -130,7 +130,7 @@ function planMember(seen: Observed): Plan {
   if (isUnwanted(seen.role)) return planLeave(seen, identity);
   if (seen.join.kind === 'started') return act({ kind: 'completeJoin' }, 'the joined member is ready');
   if (identity.isLearner) return planPromotion(seen, identity);
-  return { kind: 'converged', because: 'etcd runs and is ready' };
+  return planAddress(seen, identity) ?? { kind: 'converged', because: 'etcd runs and is ready' };
 }
 
 function planWhileDown(seen: Observed): Plan {

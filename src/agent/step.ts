@@ -41,6 +41,8 @@ export type Step =
   | { readonly kind: 'cancelJoin'; readonly memberId: MemberId | undefined }
   /** Gives our learner its vote. */
   | { readonly kind: 'promoteSelf'; readonly consent: LearnerConsent }
+  /** Registers the peer URL that the configuration names, once our own listener answers there. */
+  | { readonly kind: 'updatePeerUrl'; readonly peerUrl: string }
   /** Hands leadership over if it leads, then removes the own member through another voter. */
   | { readonly kind: 'removeSelf' }
   /** Finds out what became of a change in which an agent of this node was interrupted, and clears its record. */

@@ -150,6 +150,7 @@ export class TurnReports {
     this.#setQuorumAlarm();
     alarms.set('etcdVersionDiffers', this.#options.versionWish());
     this.#setDataAlarms(seen);
+    alarms.set('learnerWithoutProgress', learnerWithoutProgress(seen));
     alarms.set('removalUnconfirmed', seen.removal.kind === 'suspected' ? seen.removal.because : undefined);
     const errors = status.latest?.errors.filter((error) => error.includes('alarm:')) ?? [];
     alarms.set('etcdAlarm', errors.length > 0 ? errors.join('; ') : undefined);
@@ -220,4 +221,12 @@ function attempt(work: () => void): AgentError | undefined {
     if (error instanceof AgentError) return error;
     throw error;
   }
+}
+
+/** A learner that does not come nearer keeps the one learner slot. Unit: ms. Source: design, "defaults". */
+const learnerStalledMs = 300_000;
+
+function learnerWithoutProgress({ cluster }: Observed): string | undefined {
+  if (cluster.kind !== 'heard' || cluster.stalledForMs < learnerStalledMs) return undefined;
+  return `the learner has not come nearer to the leader for ${Math.round(cluster.stalledForMs / 60_000)} minutes`;
 }

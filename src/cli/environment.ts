@@ -12,6 +12,8 @@ export interface Environment {
   readonly notifySocket: string | undefined;
   /** `WATCHDOG_USEC`, in ms: systemd wants to hear from us at least that often; undefined if it does not watch. */
   readonly watchdogMs: number | undefined;
+  /** `ETCD_NODE_AGENT_CRASH_AT`: a test mode, see crash-mode.ts; undefined without it. */
+  readonly crashAt: string | undefined;
   /** `PATH`, for the few programs that are run. Default `/usr/sbin:/usr/bin:/sbin:/bin`. */
   readonly path: string;
 }
@@ -32,6 +34,7 @@ export function environmentOf(variables: Readonly<Record<string, string | undefi
     journal: read('JOURNAL_STREAM') === stdout,
     notifySocket: read('NOTIFY_SOCKET'),
     watchdogMs: Number.isSafeInteger(watchdogUsec) && watchdogUsec > 0 ? Math.floor(watchdogUsec / 1000) : undefined,
+    crashAt: read('ETCD_NODE_AGENT_CRASH_AT'),
     path: read('PATH') ?? '/usr/sbin:/usr/bin:/sbin:/bin',
   });
 }

@@ -32,6 +32,7 @@ import { directLauncher } from '../supervisor/run.ts';
 import { Supervisor } from '../supervisor/supervisor.ts';
 import { BinaryVersion } from './binary-version.ts';
 import { childPrefix } from './child-prefix.ts';
+import { crashMode } from './crash-mode.ts';
 import { EtcdLogs } from './etcd-logs.ts';
 import { saveLastGood } from './last-good.ts';
 import { openRecords } from './records.ts';
@@ -149,6 +150,7 @@ export async function runAgent(firstConfig: Config, context: RunContext): Promis
     },
     signal: ending,
   });
+  const atCrashPoint = crashMode(context.environment.crashAt, log);
   const parts: Parts = assemble({
     config,
     layout,
@@ -171,6 +173,7 @@ export async function runAgent(firstConfig: Config, context: RunContext): Promis
     bootId: () => bootId(),
     agentVersion: context.version,
     onPlan: () => {},
+    ...(atCrashPoint === undefined ? {} : { atCrashPoint }),
   });
 
   const readNext = (): { readonly next: Config; readonly changed: readonly string[] } => {

@@ -203,6 +203,7 @@ describe('A01 the plan of a node whose agent was killed in a join or a change', 
     },
     peerUrl: join.peerUrl,
     consent: undefined,
+    stalledForMs: 0,
     space: { neededBytes: 0, freeBytes: 1 },
   };
   test.each<[string, Partial<Observed>, string]>([

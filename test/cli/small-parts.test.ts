@@ -108,10 +108,12 @@ test('the environment: only what is documented, empty is not set, and the journa
     journal: false,
     notifySocket: undefined,
     watchdogMs: 30_000,
+    crashAt: undefined,
     path: '/usr/sbin:/usr/bin:/sbin:/bin',
   });
   expect(environmentOf({ JOURNAL_STREAM: '8:1', WATCHDOG_USEC: 'x' }, '8:1')).toMatchObject({
     journal: true,
     watchdogMs: undefined,
+    crashAt: undefined,
   });
 });

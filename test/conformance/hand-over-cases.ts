@@ -8,6 +8,7 @@ export const handOverCases: readonly ConformanceCase[] = [
   {
     title: 'leadership moves from the leader alone, to a voter alone; and a frozen target costs an election timeout',
     etcdAtOnce: 3,
+    alsoShort: true,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);

@@ -62,6 +62,8 @@ export interface ConformanceCase {
   readonly title: string;
   /** So many etcd processes run at most. */
   readonly etcdAtOnce: 1 | 2 | 3;
+  /** Three voters, and in the short run as well; the others of that size run in the full one. */
+  readonly alsoShort?: true;
   readonly run: (lab: Lab) => Promise<void>;
 }
 

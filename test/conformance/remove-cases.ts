@@ -75,6 +75,7 @@ export const removeCases: readonly ConformanceCase[] = [
     title:
       'a follower that is removed ends as removed; so does a start on its data; one that was down is removed when it comes back',
     etcdAtOnce: 3,
+    alsoShort: true,
     run: async (lab) => {
       await lab.found(voters, { strict: false });
       const { leader, followers } = await leaderOf(lab, voters);

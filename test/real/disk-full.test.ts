@@ -27,6 +27,7 @@ describe.runIf(mayMount())('a full disk', () => {
     expect(Date.parse(waits.process.nextStart ?? '') - Date.now()).toBeGreaterThan(20_000);
     expect(waits.process.restarts, 'it costs no budget').toBe(0);
     // An operator who is impatient: with no space for the records of a new life nothing is started, and nothing breaks.
+    fill(join(node.directory, 'data'), ballast); // what its end left free
     await node.post('/v1/start');
     await node.until(({ process: { phase } }) => phase === 'down', 'it is down');
     await eventually(() => /no space left|cannot prepare|"class":"host"/i.test(node.agentLog().slice(-4_000)));

@@ -2,6 +2,9 @@ import { binaries, type EtcdBinary, versionNumbers } from '../../lab/etcd-binari
 
 export { binaries, type EtcdBinary, newestBinary, versionNumbers } from '../../lab/etcd-binaries.ts';
 
+/** True in a full run (`npm run test:full`): stories that would make the short one longer than ten minutes run there alone, and are named. */
+export const fullRun = process.env['ETCD_TEST_VERSIONS'] === 'all';
+
 const debianLines = ['3.4.23', '3.5.16', '3.5.30'];
 
 /**

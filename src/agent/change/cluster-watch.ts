@@ -46,6 +46,8 @@ export class ClusterWatch {
   #latest: { readonly seen: ClusterSeen; readonly atMs: number; readonly heard: Heard | undefined } | undefined;
   /** Since when our learner has been in sync at every look. Monotonic, ms. */
   #stableSinceMs: number | undefined;
+  /** The highest index that our learner had applied, and since when. */
+  #progress: { readonly index: bigint; readonly sinceMs: number } | undefined;
 
   constructor(options: ClusterWatchOptions) {
     this.#options = options;
@@ -58,7 +60,8 @@ export class ClusterWatch {
 
   /** Never throws for a silent cluster. */
   async look(moment: ClusterMoment): Promise<ClusterSeen> {
-    const purpose = purposeOf(moment);
+    const purpose = purposeOf(moment, this.#options.peerUrl());
+    if (purpose !== 'promote') this.#progress = undefined;
     if (purpose === 'none') {
       this.#latest = undefined;
       this.#stableSinceMs = undefined;
@@ -82,6 +85,7 @@ export class ClusterWatch {
       const seen: ClusterSeen = { kind: 'silent', because: describeError(error), hint: error.hint };
       this.#latest = { seen, atMs: clock.monotonicMs(), heard: undefined };
       this.#stableSinceMs = undefined;
+      this.#follow(undefined);
     }
   }
 
@@ -109,6 +113,7 @@ export class ClusterWatch {
       peerUrl: peerUrl(),
       consent: this.#consent(identity?.memberId, latest.heard),
       space: { neededBytes: Math.max(minSpaceBytes, 2.5 * (leaderDbBytes ?? 0)), freeBytes: host.freeBytes(dataRoot) },
+      stalledForMs: this.#progress === undefined ? 0 : nowMs - this.#progress.sinceMs,
     };
   }
 
@@ -116,8 +121,16 @@ export class ClusterWatch {
   #followLearner(heard: Heard, memberId: MemberId | undefined): void {
     const answer = memberId === undefined ? undefined : newestAnswer(heard.answers, memberId);
     const nowMs = this.#options.clock.monotonicMs();
+    this.#follow(answer?.appliedIndex);
     if (answer === undefined || answerFault(answer, { ...heard, nowMs }) !== undefined) this.#stableSinceMs = undefined;
     else this.#stableSinceMs ??= answer.atMs;
+  }
+
+  /** A learner that is silent makes no progress either. */
+  #follow(index: bigint | undefined): void {
+    const before = this.#progress;
+    if (before !== undefined && (index === undefined || index <= before.index)) return;
+    this.#progress = { index: index ?? 0n, sinceMs: this.#options.clock.monotonicMs() };
   }
 
   #consent(memberId: MemberId | undefined, heard: Heard): LearnerConsent | undefined {
@@ -135,14 +148,10 @@ export class ClusterWatch {
   }
 }
 
-function purposeOf({
-  identity,
-  removed,
-  full,
-  ready,
-  role,
-  join,
-}: ClusterMoment): 'none' | 'join' | 'promote' | 'leave' {
+function purposeOf(
+  { identity, removed, full, ready, role, join }: ClusterMoment,
+  peerUrl: string,
+): 'none' | 'join' | 'promote' | 'leave' | 'address' {
   if (!full || role.kind === 'unknown') return 'none';
   const isMember = identity !== undefined && !removed;
   if (role.role !== 'consensus-member') {
@@ -151,7 +160,9 @@ function purposeOf({
   }
   if (!isMember) return role.spent || !(role.hasEndpoints || identity !== undefined) ? 'none' : 'join';
   const self = memberById(identity.lastMembers, identity.memberId);
-  return ready && self?.isLearner === true ? 'promote' : 'none';
+  if (!ready || self === undefined) return 'none';
+  if (self.isLearner) return 'promote';
+  return identity.peerUrl === peerUrl ? 'none' : 'address';
 }
 
 /** A joiner goes where its role says, or where it has begun to join; a member belongs to its cluster. */
