@@ -83,6 +83,9 @@ export interface ObserverOptions {
   readonly portHolder: (port: number) => Holder | undefined;
 }
 
+/** Nobody asks for a start while etcd runs. */
+const whileItRuns: StartPermission = { kind: 'now', because: 'etcd runs' };
+
 /** Asks process, disk and cluster, and says what is known. Judges ends of etcd on the way. */
 export class Observer {
   readonly #options: ObserverOptions;
@@ -122,7 +125,8 @@ export class Observer {
     if (unjudged !== undefined) this.#judge(unjudged, view, identity);
     else this.#judgeAgain(view, identity);
     const intent = this.#intent();
-    const ready = preflight();
+    // Certificates, the binary and every process of the machine are looked at only while a start may come.
+    const ready = view.phase === 'down' ? preflight() : undefined;
     return {
       supervision: state.supervision(),
       volume: volume.look(),
@@ -134,8 +138,8 @@ export class Observer {
       process: this.#process(view),
       removal: removal.look(this.#moment(view, identity)),
       peers: this.#peersSeen(identity),
-      start: this.#permission(view, ready.startingWith, intent),
-      preflight: view.phase === 'down' ? ready.problems : [],
+      start: ready === undefined ? whileItRuns : this.#permission(view, ready.startingWith, intent),
+      preflight: ready?.problems ?? [],
       role: role(),
       join: this.#join(),
       cluster,

@@ -13,9 +13,9 @@ import { type RealCluster, type RealEtcd, test } from '../support/real-etcd.ts';
 
 for (const binary of storyVersions()) {
   describe(`adoption on etcd ${binary.version}`, () => {
-    test('a stopped member with TLS: dry run changes nothing, adopt records it, the agent starts it with the same ids', async ({
-      etcd,
-    }) => {
+    test('a stopped member with TLS: dry run changes nothing, adopt records it, the agent starts it with the same ids; then the others', {
+      timeout: 240_000,
+    }, async ({ etcd }) => {
       const cluster = await etcd({ size: 3, tls: true, binary });
       const [n1, n2] = [cluster.member('n1'), cluster.member('n2')];
       await n2.etcdctl('put', 'before', 'the adoption');
@@ -48,6 +48,10 @@ for (const binary of storyVersions()) {
       expect(kinds).toContain('data.adopted');
       expect(kinds).not.toContain('cluster.founded');
       await expect(node.post('/v1/found')).rejects.toThrow(/is, or was, a member/);
+      // One member after the other: then the whole cluster is ours, with the ids and the data that it had.
+      const others = [await takenOver(cluster, n2), await takenOver(cluster, cluster.member('n3'))];
+      expect((await command(node, 'members')).stdout).toContain('3 voters, quorum 2, 3 answer now, 1 more may fail');
+      expect(await etcdctl(others[1] as FleetNode, 'get', 'before', '--print-value-only')).toBe('the adoption\n');
     });
 
     test('a member that still runs: its process is named and its flags compared, and the agent takes over when it ends', async ({
@@ -120,6 +124,20 @@ async function idsOf(cluster: RealCluster, member: RealEtcd): Promise<Ids> {
   using client = clientOf(cluster, member);
   const { clusterId, memberId } = (await client.status({ deadlineMs: 5_000 })).header;
   return { clusterId: formatId(clusterId), memberId: formatId(memberId) };
+}
+
+/** Stops a member that was run by hand, and has an agent adopt it; the ids stay. */
+async function takenOver(cluster: RealCluster, member: RealEtcd): Promise<FleetNode> {
+  const ids = await idsOf(cluster, member);
+  const node = await nodeFor(cluster, member);
+  await node.startAgent();
+  await member.stop();
+  moveData(member, node);
+  await node.until(({ plan }) => plan.what === 'dataNotOurs', 'the data is held as not ours', 40_000);
+  expect(await command(node, 'adopt')).toMatchObject({ code: 0 });
+  expect((await node.ready(60_000)).member).toMatchObject(ids);
+  await node.knowsEverybody(3);
+  return node;
 }
 
 /** An agent's node with the name, ports and authority of a member that is run by hand. */

@@ -239,6 +239,6 @@ function agentProgram(): AgentProgram {
   return {
     program: process.execPath,
     args: [...flags, bundled ?? join(root, 'src/cli/agent.ts')],
-    environment: { PATH, NODE_COMPILE_CACHE },
+    environment: { PATH, NODE_COMPILE_CACHE, MALLOC_ARENA_MAX: '1' },
   };
 }
