@@ -43,7 +43,7 @@ const files: Readonly<Record<string, number>> = {
   'stop-together.test.ts': 3,
   'log-regression.test.ts': 3,
   'orders.test.ts': 3,
-  'exit-classes.test.ts': 3,
+  'exit-classes.test.ts': 4,
   'client.test.ts': 3,
   'health.test.ts': 3,
   'log-facts.test.ts': 4,
