@@ -29,8 +29,8 @@ export default defineConfig({
           maxWorkers: 4,
           testTimeout: 120_000,
           hookTimeout: 60_000,
-          // In CI a test on real processes has a second try, and a third; whoever needed it is named (test/support/second-try-reporter.ts).
-          retry: process.env['CI'] === 'true' ? 2 : 0,
+          // In CI a test on real processes has a second try; whoever needed it is named (test/support/second-try-reporter.ts).
+          retry: process.env['CI'] === 'true' ? 1 : 0,
         },
       },
     ],

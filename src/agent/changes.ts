@@ -1,7 +1,7 @@
 /** @pure file: last reported + seen → what to report of the membership. */
 
 import type { Member, MemberId, MemberList } from '../etcd/member.ts';
-import { formatId } from '../etcd/member.ts';
+import { formatId, sameUrls } from '../etcd/member.ts';
 import type { AgentEvent, ReportedMember } from './events.ts';
 import type { Reported } from './reported.ts';
 
@@ -43,8 +43,4 @@ function changesOf(before: ReportedMember | undefined, now: ReportedMember): rea
   if (!sameUrls(before.peerUrls, now.peerUrls))
     events.push({ kind: 'member.urlsChanged', member: now, before: before.peerUrls });
   return events;
-}
-
-function sameUrls(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && [...a].sort().join() === [...b].sort().join();
 }

@@ -131,6 +131,7 @@ export class MemberOrders {
       const text = await leaving.leave(identity, false, 'an operator replaced it', {
         keepsGrant: true,
         accepted: request.accepted,
+        withoutRecord: order.withoutRecord,
       });
       clusterWatch.forget();
       const next = 'its data is archived if there is any, and the node joins anew as its role says';
@@ -190,7 +191,7 @@ export class MemberOrders {
         hint: '`etcd-node-agent status` shows its cluster.',
       });
     }
-    const { verdict, text } = await changes.judge({
+    const judged = await changes.judge({
       change: { kind: 'addLearner', peerUrl: peerUrl() },
       endpoints: endpoints.length > 0 ? endpoints : this.#endpoints(),
       clusterId: clusterId === undefined ? undefined : idOf(clusterId),
@@ -198,11 +199,7 @@ export class MemberOrders {
       force: false,
       self: undefined,
     });
-    return {
-      allowed: verdict.kind !== 'refused',
-      text,
-      hint: verdict.kind === 'refused' ? refusalHint(verdict.refusal) : '',
-    };
+    return previewOf(judged);
   }
 
   /** What is known against joining with the configured etcd, one sentence each. */
@@ -224,15 +221,11 @@ export class MemberOrders {
     const order = { memberId: formatId(identity.memberId), dryRun: true, acceptZeroTolerance, withoutRecord: false };
     const request = await this.#request(identity, identity.memberId, order);
     const provenDead = child.view().phase === 'down';
-    const { verdict, text } = await changes.judge({
+    const judged = await changes.judge({
       ...request,
       change: { kind: 'remove', memberId: identity.memberId, provenDead },
     });
-    return {
-      allowed: verdict.kind !== 'refused',
-      text,
-      hint: verdict.kind === 'refused' ? refusalHint(verdict.refusal) : '',
-    };
+    return previewOf(judged);
   }
 
   async #request(identity: IdentityRecord | undefined, memberId: MemberId, order: MemberOrder): Promise<ChangeRequest> {
@@ -349,6 +342,11 @@ export class MemberOrders {
       detail: [`member ${memberId}`, ...flagsOf(rest)].join(', '),
     });
   }
+}
+
+function previewOf({ verdict, text }: Judged): Preview {
+  const refused = verdict.kind === 'refused';
+  return { allowed: !refused, text, hint: refused ? refusalHint(verdict.refusal) : '' };
 }
 
 function flagsOf(flags: Readonly<Record<string, unknown>>): readonly string[] {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { isAbsolute } from 'node:path';
 import { AgentError, describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
@@ -11,6 +10,7 @@ import { realRoleFile, replaceRoleFile } from '../upstream/role-file.ts';
 import type { RoleKeeper } from '../upstream/role-keeper.ts';
 import { effects, type RoleSourceName } from '../upstream/role-order.ts';
 import { readRoleDocument } from '../upstream/role-source.ts';
+import { sha256 } from './change/hearing.ts';
 import type { Config } from './config.ts';
 import type { Answer, RoleView } from './control.ts';
 import type { Membership } from './membership.ts';
@@ -250,8 +250,4 @@ const correctHint = 'Correct the file; nothing was changed.';
 
 function fileSource(file: string): RoleSourceName {
   return { kind: 'file', name: file };
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

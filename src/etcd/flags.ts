@@ -1,6 +1,7 @@
 /** @pure file: what to run → etcd's command line, for its version. */
 
 import type { EtcdVersion } from './known-versions.ts';
+import { sameUrls } from './member.ts';
 import {
   canonicalName,
   defaultElectionMs,
@@ -142,8 +143,4 @@ function schemeProblems(side: string, urls: readonly string[], tls: boolean): re
   const wrong = urls.find((url) => url.startsWith('https://') !== tls);
   if (wrong === undefined) return [];
   return [tls ? `certificates are given for ${side}s, but ${wrong} is not https` : `${wrong} needs certificates`];
-}
-
-function sameUrls(a: readonly string[], b: readonly string[]): boolean {
-  return [...a].sort().join(',') === [...b].sort().join(',');
 }

@@ -44,3 +44,8 @@ export function votersOf(members: readonly Member[]): readonly Member[] {
 export function memberById(members: readonly Member[], id: MemberId): Member | undefined {
   return members.find((member) => member.id === id);
 }
+
+/** @pure Whether two lists name the same URLs, in whatever order. */
+export function sameUrls(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && [...a].sort().join() === [...b].sort().join();
+}

@@ -46,6 +46,7 @@ function keeperPidOf(child: number): number {
   return Number(readFileSync(`/proc/${child}/status`, 'utf8').match(/^PPid:\s+(\d+)/m)?.[1]);
 }
 
+// Only root may mount the small file systems.
 describe.skipIf(!isRoot)('full disk', () => {
   test.each(['tmpfs', 'ext4'] as const)(
     'C14 on a full %s the end, the stop and the last words are recorded',
@@ -91,6 +92,7 @@ describe.skipIf(!isRoot)('full disk', () => {
   );
 });
 
+// Only where this machine lets us make a cgroup that freezes.
 test.skipIf(!canFreeze)(
   'C04 a child that cannot be killed: kill pending is told, nothing else is started, the thaw ends it',
   async () => {
@@ -206,6 +208,7 @@ test('a program that was replaced on disk since (an upgrade) is still the child:
   expect(end?.exit).toMatchObject({ name: 'SIGTERM' });
 });
 
+// Only root may become another user.
 test.skipIf(!isRoot)('a child that dropped to another user keeps lock and fifo, is adopted and stopped', async () => {
   const prefix = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--no-new-privs'];
   const life = await at.supervisor().start(at.script(`id -u; ${sleeper}`, { prefix }));

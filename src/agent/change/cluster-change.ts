@@ -5,7 +5,7 @@ import type { AcceptedRisk } from '../../etcd/accepted-risk.ts';
 import { callDeadlines } from '../../etcd/deadlines.ts';
 import { outcomeOf } from '../../etcd/error-table.ts';
 import { MemberNotFoundError, NoSpaceError, NotALearnerError } from '../../etcd/errors.ts';
-import { type ClusterId, formatId, type MemberId, type MemberList, memberById } from '../../etcd/member.ts';
+import { type ClusterId, formatId, type MemberId, type MemberList, memberById, sameUrls } from '../../etcd/member.ts';
 import { judgeChange } from '../../etcd/safety.ts';
 import { refusalHint } from '../../etcd/safety-hint.ts';
 import type { SafetyQuestion, SafetyVerdict, WantedChange } from '../../etcd/safety-question.ts';
@@ -383,6 +383,7 @@ const changeSteps: ReadonlySet<string> = new Set<Step['kind']>([
   'promoteSelf',
   'cancelJoin',
   'removeSelf',
+  'updatePeerUrl',
 ]);
 
 /** @pure Whether an entry of the journal that has no end means that a change record of this node may stand in etcd. */
@@ -424,7 +425,3 @@ function answering(members: readonly MemberOf[], heard: Heard): readonly MemberO
   return members.filter(({ id }) => heard.answers.some((answer) => answer.memberId === id));
 }
 type MemberOf = MemberList['members'][number];
-
-function sameUrls(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && [...a].sort().join() === [...b].sort().join();
-}

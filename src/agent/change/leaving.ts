@@ -32,7 +32,11 @@ export class Leaving {
     identity: IdentityRecord,
     running: boolean,
     because: string,
-    how: { readonly keepsGrant?: boolean; readonly accepted?: readonly AcceptedRisk[] } = {},
+    how: {
+      readonly keepsGrant?: boolean;
+      readonly accepted?: readonly AcceptedRisk[];
+      readonly withoutRecord?: boolean;
+    } = {},
   ): Promise<string> {
     const { changes, effects, state, clock, log, endpoints, accepted, grantId } = this.#options;
     const { clusterId, memberId } = identity;
@@ -45,6 +49,7 @@ export class Leaving {
       clusterId,
       accepted: [...accepted(), ...(how.accepted ?? [])],
       force: false,
+      withoutRecord: how.withoutRecord === true,
       self: running ? { memberId, endpoint: this.#options.clientUrl() } : undefined,
       beforeAct: () => effects.do('leave.intend', () => state.leave.write({ ...record, state: 'intended' })),
       afterwards: () => effects.do('leave.removed', () => state.leave.write({ ...record, state: 'removed' })),
