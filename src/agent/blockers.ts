@@ -111,6 +111,11 @@ export function describeBlocker(by: Blocker): BlockerText {
         because: `the cluster still lists member ${formatId(by.memberId)}, which this node was`,
         hint: 'The agent asks again by itself. If it stays: `etcd-node-agent members evict ID` on another member.',
       };
+    case 'joinExpired':
+      return {
+        because: `etcd of this node's learner did not start in time, so the learner was taken out again; the next join begins in ${Math.ceil(by.inMs / 60_000)} min`,
+        hint: 'Look why etcd did not start (`etcd-node-agent logs`, `etcd-node-agent why`). `etcd-node-agent leave`, then `join`, begins at once.',
+      };
     case 'spaceForJoin':
       return {
         because: `joining needs ${megabytes(by.neededBytes)} free on the data volume, and ${megabytes(by.freeBytes)} are`,

@@ -75,6 +75,8 @@ export interface JoinRequest {
 
 export interface LeaveRequest {
   readonly acceptZeroTolerance: boolean;
+  /** Leaves although the change record cannot be written (NOSPACE). */
+  readonly withoutRecord: boolean;
   readonly dryRun: boolean;
 }
 

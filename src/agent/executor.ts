@@ -137,6 +137,14 @@ export class Executor {
     startJoiner: async () => await this.#startJoiner(),
     completeJoin: async () => this.#completeJoin(),
     cancelJoin: async (step) => await this.#changing(() => this.#options.joining.cancel(step.memberId)),
+    expireJoin: async (_step, because) => {
+      const { child, joining, leaving } = this.#options;
+      const running = child.view().phase !== 'down';
+      const how = { keepsGrant: true, afterwards: () => joining.expired() };
+      await this.#changing(async () => {
+        await leaving.leave(this.#identity(), running, because, how);
+      });
+    },
     promoteSelf: async (step) =>
       await this.#changing(() => this.#options.joining.promote(this.#identity(), step.consent)),
     updatePeerUrl: async (step) =>

@@ -244,6 +244,7 @@ export class NodeControl implements AgentControl {
       grantId: undefined,
       endpoints: endpoints.length > 0 ? endpoints : undefined,
       acceptZeroTolerance: false,
+      withoutRecord: false,
       dryRun,
     });
     // A slot that is taken, or a voter that is down, may be free in a minute: the agent asks again by itself.
@@ -255,11 +256,11 @@ export class NodeControl implements AgentControl {
     return await this.#order('leave', () => this.#leave(request));
   }
 
-  async #leave({ acceptZeroTolerance, dryRun }: LeaveRequest): Promise<Answer> {
+  async #leave({ acceptZeroTolerance, withoutRecord, dryRun }: LeaveRequest): Promise<Answer> {
     const { parts, roleOrders } = this.#options;
     const preview = await parts.memberOrders.previewLeave(acceptZeroTolerance);
     if (!preview.allowed) throw new OrderRefusedError(preview.text, { hint: preview.hint });
-    const rest = { grantId: undefined, endpoints: undefined, acceptZeroTolerance, dryRun };
+    const rest = { grantId: undefined, endpoints: undefined, acceptZeroTolerance, withoutRecord, dryRun };
     const answer = await roleOrders.set({ role: 'leaving', ...rest });
     return { ...answer, lines: [preview.text, ...answer.lines] };
   }

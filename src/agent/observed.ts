@@ -174,11 +174,25 @@ export type RoleSeen =
 export type JoinSeen =
   | { readonly kind: 'none' }
   | {
-      readonly kind: 'intended' | 'added' | 'started' | 'done';
+      readonly kind: 'intended' | 'added' | 'started' | 'done' | 'expired';
       readonly clusterId: ClusterId;
       readonly memberId: MemberId | undefined;
       readonly peerUrl: string;
+      readonly grantId: string;
+      /** For how long it has stood in this state, by the wall clock; `started` counts from the adding. Unit: ms. */
+      readonly forMs: number;
     };
+
+/** A learner that was added and has not started within this is taken out again by its own node. Unit: ms. */
+export const joinExpiresMs = 600_000;
+/** After that its node lets others have the slot for as long. Unit: ms. */
+export const joinRestsMs = 600_000;
+
+/** @pure The recorded member was added as a learner, and its etcd has not been ready in time. */
+export function isOverdue(join: JoinSeen, identity: Pick<Identity, 'memberId'> | undefined): boolean {
+  if (identity === undefined || (join.kind !== 'added' && join.kind !== 'started')) return false;
+  return join.memberId === identity.memberId && join.forMs >= joinExpiresMs;
+}
 
 /**
  * @pure A join has begun that has not become this node's recorded member: a learner of it may be in the list. `identity`: the

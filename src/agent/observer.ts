@@ -170,8 +170,9 @@ export class Observer {
   #join(): JoinSeen {
     const reading = this.#options.state.join.read();
     if (reading.kind !== 'ok' || reading.value.state === 'givenUp') return { kind: 'none' };
-    const { state, clusterId, memberId, peerUrl } = reading.value;
-    return { kind: state, clusterId, memberId: memberId ?? undefined, peerUrl };
+    const { state, clusterId, memberId, peerUrl, grantId, at } = reading.value;
+    const forMs = Math.max(0, this.#options.clock.wallMs() - Date.parse(at));
+    return { kind: state, clusterId, memberId: memberId ?? undefined, peerUrl, grantId, forMs };
   }
 
   /** What lies in the data directory; looked at only while nothing runs on it. */

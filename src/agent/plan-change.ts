@@ -6,7 +6,7 @@ import { refusalHint } from '../etcd/safety-hint.ts';
 import type { Refusal, SafetyQuestion, SafetyVerdict, WantedChange } from '../etcd/safety-question.ts';
 import { describeSafety } from '../etcd/safety-text.ts';
 import { newestAnswer } from '../etcd/survivors.ts';
-import type { ClusterSeen, Identity, Observed } from './observed.ts';
+import { type ClusterSeen, type Identity, isOverdue, joinExpiresMs, joinRestsMs, type Observed } from './observed.ts';
 import type { Blocker, Plan, Step } from './step.ts';
 
 /** While the cluster is asked anew. Unit: ms. */
@@ -22,7 +22,11 @@ export function planJoin(seen: Observed): Plan {
   const heard = heardOf(seen.cluster, 'the cluster is asked who is in it');
   if (isPlan(heard)) return heard;
   const { members } = heard.question.list;
-  const { identity, join } = seen;
+  const { identity, join, role } = seen;
+  // Under another grant it begins at once.
+  if (join.kind === 'expired' && role.kind === 'known' && join.grantId === role.grantId && join.forMs < joinRestsMs) {
+    return blocked({ kind: 'joinExpired', inMs: joinRestsMs - join.forMs });
+  }
   if (identity !== undefined && memberById(members, identity.memberId) !== undefined) {
     return blocked({ kind: 'oldMemberListed', memberId: identity.memberId });
   }
@@ -50,6 +54,22 @@ export function planCancelledJoin(seen: Observed): Plan {
   const mine = heard.question.list.members.find(({ peerUrls }) => peerUrls.includes(heard.peerUrl));
   const ours = mine?.isLearner === true && mine.name === '' ? mine.id : undefined;
   return act({ kind: 'cancelJoin', memberId: ours }, 'the role no longer asks for this join');
+}
+
+/**
+ * @pure Our learner has not started in time, and the cluster says so too: it is taken out again, so that another node can have
+ * the one slot for learners. Undefined where that is not so.
+ */
+export function planExpiredJoin({ supervision, identity, join, cluster, paused, intent }: Observed): Plan | undefined {
+  if (supervision.kind !== 'full' || paused || identity === undefined || !isOverdue(join, identity)) return undefined;
+  if (intent.kind === 'shutdown' || cluster.kind !== 'heard') return undefined;
+  const mine = memberById(cluster.question.list.members, identity.memberId);
+  if (mine?.isLearner !== true || mine.name !== '') return undefined;
+  const minutes = joinExpiresMs / 60_000;
+  return act(
+    { kind: 'expireJoin' },
+    `its etcd has not started within ${minutes} min, and a cluster has one slot for learners`,
+  );
 }
 
 /** @pure Our learner on its way to its vote. */

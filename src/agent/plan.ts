@@ -1,7 +1,7 @@
 /** @pure file: wanted + seen → the next step, or why none. The rules stand in the order in which they win. */
 
 import { type Identity, isJoining, type Observed, type RemovalSeen } from './observed.ts';
-import { planAddress, planCancelledJoin, planJoin, planLeave, planPromotion } from './plan-change.ts';
+import { planAddress, planCancelledJoin, planExpiredJoin, planJoin, planLeave, planPromotion } from './plan-change.ts';
 import type { Blocker, Plan, Step } from './step.ts';
 
 /** How long until the agent looks again while it waits for something that also wakes it. Unit: ms. */
@@ -28,6 +28,7 @@ const restingBlockers: ReadonlySet<Blocker['kind']> = new Set([
   'removedByOthers',
   'notAMember',
   'oldMemberListed',
+  'joinExpired',
   'spaceForJoin',
 ]);
 
@@ -41,6 +42,8 @@ function planOf(seen: Observed): Plan {
     return blocked({ kind: 'shuttingDown', because: seen.intent.because });
   if (seen.removal.kind === 'proven' && seen.supervision.kind === 'full') return planAfterRemoval(seen, seen.removal);
   if (isRemoved(seen) && seen.process.kind === 'down') return removedByOthers(seen);
+  const expired = planExpiredJoin(seen);
+  if (expired !== undefined) return expired;
   if (seen.process.kind === 'up') return planWhileUp(seen, seen.process);
   if (!wantsToLeave(seen) || seen.identity === undefined) return planWhileDown(seen);
   // It can be removed through the others without being started. If they do not let it go, its vote may be what is missing.

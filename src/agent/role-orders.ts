@@ -2,10 +2,10 @@ import { isAbsolute } from 'node:path';
 import { AgentError, describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
-import { listHash } from '../etcd/accepted-risk.ts';
+import { listHash, type RiskKind } from '../etcd/accepted-risk.ts';
 import { formatId } from '../etcd/member.ts';
 import { type DesiredRole, parseRole } from '../upstream/role.ts';
-import { changesRole, editRole, type RoleChange } from '../upstream/role-edit.ts';
+import { changesRole, editRole, type RoleChange, spentRisks } from '../upstream/role-edit.ts';
 import { realRoleFile, replaceRoleFile } from '../upstream/role-file.ts';
 import type { RoleKeeper } from '../upstream/role-keeper.ts';
 import { effects, type RoleSourceName } from '../upstream/role-order.ts';
@@ -43,6 +43,8 @@ export interface RoleSetRequest {
   readonly endpoints: readonly string[] | undefined;
   /** Accepts that after the leaving of this member none more may fail; for the member list that is known now. */
   readonly acceptZeroTolerance: boolean;
+  /** Lets the member leave where the change record cannot be written; for the member list that is known now. */
+  readonly withoutRecord: boolean;
   readonly dryRun: boolean;
 }
 
@@ -155,7 +157,10 @@ export class RoleOrders implements RoleControl {
       role: request.role,
       grantId: request.grantId ?? (granted ? this.#options.random.hex(8) : base.grantId),
       endpoints: request.endpoints,
-      accept: request.acceptZeroTolerance ? this.#zeroTolerance() : undefined,
+      accept: [
+        ...(request.acceptZeroTolerance ? [this.#risk('zero-tolerance')] : []),
+        ...(request.withoutRecord ? [this.#risk('without-record')] : []),
+      ],
     };
     if (base !== undefined && text !== '' && !changesRole(base, change)) {
       return { done: false, dryRun: request.dryRun, lines: [`${file} says that already`] };
@@ -165,6 +170,9 @@ export class RoleOrders implements RoleControl {
     const lines = [
       `${file}: ${base === undefined || text === '' ? 'a new file' : 'changed'}`,
       ...(base === undefined ? [`role ${role.role}, grant ${role.grantId}`] : effects(role, base)),
+      ...(base === undefined ? [] : spentRisks(base, change)).map(
+        ({ kind, memberId }) => `${kind} for member ${memberId} is accepted no more: it was of the grant before`,
+      ),
       ...(role.generation > 0 ? [`generation ${role.generation}`] : []),
       ...(request.endpoints === undefined ? [] : [`endpoints ${role.endpoints.join(' ') || 'none'}`]),
     ];
@@ -212,17 +220,17 @@ export class RoleOrders implements RoleControl {
     return { nodeId, role, grantId, epoch: 0, generation: 0, endpoints: [], accept: [] };
   }
 
-  #zeroTolerance(): DesiredRole['accept'][number] {
+  #risk(kind: RiskKind): DesiredRole['accept'][number] {
     const { state, membership } = this.#options;
     const identity = state.knownIdentity();
     if (identity === undefined) {
       throw new OrderRefusedError('this node is no member, so that there is nothing to accept', {
-        hint: 'Leave --accept-zero-tolerance out.',
+        hint: 'Give the order without it.',
       });
     }
     const members = membership.latest?.list.members ?? identity.lastMembers;
     return {
-      kind: 'zero-tolerance',
+      kind,
       memberId: formatId(identity.memberId),
       listHash: listHash(identity.clusterId, members, sha256),
     };

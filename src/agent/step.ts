@@ -39,6 +39,8 @@ export type Step =
   | { readonly kind: 'completeJoin' }
   /** Takes the learner of a join that is no longer wanted out again, and forgets the intent. */
   | { readonly kind: 'cancelJoin'; readonly memberId: MemberId | undefined }
+  /** Takes our learner, whose etcd never started, out again: it holds the one slot for learners. */
+  | { readonly kind: 'expireJoin' }
   /** Gives our learner its vote. */
   | { readonly kind: 'promoteSelf'; readonly consent: LearnerConsent }
   /** Registers the peer URL that the configuration names, once our own listener answers there. */
@@ -81,6 +83,7 @@ export type Blocker =
   | { readonly kind: 'paused'; readonly what: string }
   | { readonly kind: 'clusterSilent'; readonly because: string; readonly hint: string }
   | { readonly kind: 'oldMemberListed'; readonly memberId: MemberId }
+  | { readonly kind: 'joinExpired'; readonly inMs: number }
   | { readonly kind: 'spaceForJoin'; readonly neededBytes: number; readonly freeBytes: number }
   /** The safety check says no; one sentence with its numbers. */
   | {

@@ -7,7 +7,9 @@ export type RiskKind =
   /** After a removal not one more voter may fail. */
   | 'zero-tolerance'
   /** While a voter is stopped the others are no quorum, or it is not known whether they are. */
-  | 'quorum-loss';
+  | 'quorum-loss'
+  /** A member is removed although the change record cannot be written, on etcd's own checks alone (NOSPACE). */
+  | 'without-record';
 
 /** As it stands in a role document (`accept`), or as a command makes it. */
 export interface AcceptedRisk {

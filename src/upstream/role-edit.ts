@@ -11,16 +11,21 @@ export interface RoleChange {
   readonly grantId: string;
   /** Undefined: as they are. */
   readonly endpoints: readonly string[] | undefined;
-  /** Accepted besides; the same risk for another member list gives way. */
-  readonly accept: Risk | undefined;
+  /** Accepted besides; the same risks for another member list give way. */
+  readonly accept: readonly Risk[];
+}
+
+/** @pure What was accepted for the member of the grant before: a new grant makes another member, for which none of it counts. */
+export function spentRisks(base: DesiredRole, { grantId }: Pick<RoleChange, 'grantId'>): readonly Risk[] {
+  return grantId === base.grantId ? [] : base.accept;
 }
 
 /** @pure Whether a document that says `base` would say anything else after the change. */
 export function changesRole(base: DesiredRole, { role, grantId, endpoints, accept }: RoleChange): boolean {
   if (role !== base.role || grantId !== base.grantId) return true;
   if (endpoints !== undefined && JSON.stringify(endpoints) !== JSON.stringify(base.endpoints)) return true;
-  return (
-    accept !== undefined && !base.accept.some((risk) => isSameRisk(risk, accept) && risk.listHash === accept.listHash)
+  return accept.some(
+    (wanted) => !base.accept.some((risk) => isSameRisk(risk, wanted) && risk.listHash === wanted.listHash),
   );
 }
 
@@ -42,11 +47,10 @@ export function editRole(text: string, base: DesiredRole, change: RoleChange): s
     : fields;
   for (const [field, value] of all) {
     const before: unknown = document.get(field);
-    if (field === 'accept' && isSeq(before) && change.accept !== undefined) {
-      const { accept } = change;
+    if (field === 'accept' && isSeq(before) && spentRisks(base, change).length === 0) {
       // Item by item, so that the comments of the others stay.
-      before.items = before.items.filter((item) => !(isMap(item) && isSameRisk(item.toJSON() as Risk, accept)));
-      before.add(document.createNode(accept));
+      before.items = before.items.filter((item) => !(isMap(item) && isOneOf(change.accept, item.toJSON() as Risk)));
+      for (const risk of change.accept) before.add(document.createNode(risk));
     } else document.set(field, isList(value) ? document.createNode(value) : value);
   }
   return document.toString({ lineWidth: 0 });
@@ -57,14 +61,19 @@ type Field = readonly [name: string, value: unknown];
 function changedFields(base: DesiredRole, change: RoleChange, hasGeneration: boolean): readonly Field[] {
   const { role, grantId, endpoints, accept } = change;
   const counts = hasGeneration || base.generation > 0 || base.epoch > 0;
-  const risks = accept === undefined ? [] : [...base.accept.filter((risk) => !isSameRisk(risk, accept)), accept];
+  const spent = spentRisks(base, change);
+  const kept = base.accept.filter((risk) => !spent.includes(risk) && !isOneOf(accept, risk));
   return [
     ['role', role],
     ['grantId', grantId],
     ...(endpoints === undefined ? [] : [['endpoints', endpoints] as const]),
-    ...(accept === undefined ? [] : [['accept', risks] as const]),
+    ...(accept.length === 0 && spent.length === 0 ? [] : [['accept', [...kept, ...accept]] as const]),
     ...(counts ? [['generation', base.generation + 1] as const] : []),
   ];
+}
+
+function isOneOf(risks: readonly Risk[], risk: Risk): boolean {
+  return risks.some((one) => isSameRisk(one, risk));
 }
 
 function isSameRisk(one: Risk, other: Risk): boolean {

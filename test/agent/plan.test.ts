@@ -187,8 +187,14 @@ describe('the plan for what lies in the data directory', () => {
 });
 
 describe('A01 the plan of a node whose agent was killed in a join or a change', () => {
-  const join = { clusterId: 0xc1n, memberId: 0xa1n, peerUrl: 'http://127.0.0.1:2380' } as const;
-  const heard: Observed['cluster'] = {
+  const join = {
+    clusterId: 0xc1n,
+    memberId: 0xa1n,
+    peerUrl: 'http://127.0.0.1:2380',
+    grantId: 'g1',
+    forMs: 0,
+  } as const;
+  const heard: Observed['cluster'] & { kind: 'heard' } = {
     kind: 'heard',
     question: {
       list: { clusterId: 0xc1n, answeredBy: 0xa2n, members: [], linearizable: true },
@@ -206,7 +212,103 @@ describe('A01 the plan of a node whose agent was killed in a join or a change', 
     stalledForMs: 0,
     space: { neededBytes: 0, freeBytes: 1 },
   };
+  const unstartedLearner = { id: 0xa1n, name: '', peerUrls: [join.peerUrl], clientUrls: [], isLearner: true };
+  const unstarted: Observed['cluster'] = {
+    ...heard,
+    question: { ...heard.question, list: { ...heard.question.list, members: [unstartedLearner] } },
+  };
+  const voter = { id: 0xa2n, name: 'n2', peerUrls: ['http://127.0.0.1:1'], clientUrls: [], isLearner: false };
+  const agreed: Observed['cluster'] = {
+    ...heard,
+    question: {
+      ...heard.question,
+      list: { ...heard.question.list, members: [voter] },
+      answers: [
+        { memberId: 0xa2n, clusterId: 0xc1n, leader: 0xa2n, appliedIndex: 5n, isLearner: false, askedAtMs: 0, atMs: 0 },
+      ],
+      leader: { memberId: 0xa2n, index: 5n, atMs: 0 },
+    },
+  };
   test.each<[string, Partial<Observed>, string]>([
+    [
+      'a learner that has not started within ten minutes is taken out again',
+      { data: { kind: 'prepared' }, join: { kind: 'started', ...join, forMs: 600_000 }, cluster: unstarted },
+      'act expireJoin',
+    ],
+    [
+      'not before',
+      { data: { kind: 'prepared' }, join: { kind: 'started', ...join, forMs: 599_999 }, cluster: unstarted },
+      'act startJoiner',
+    ],
+    [
+      'not while an operator has paused membership changes',
+      {
+        data: { kind: 'prepared' },
+        join: { kind: 'started', ...join, forMs: 600_000 },
+        cluster: unstarted,
+        paused: true,
+      },
+      'act startJoiner',
+    ],
+    [
+      'not one that the cluster has seen start',
+      {
+        data: { kind: 'prepared' },
+        join: { kind: 'started', ...join, forMs: 600_000 },
+        cluster: {
+          ...heard,
+          question: {
+            ...heard.question,
+            list: { ...heard.question.list, members: [{ ...unstartedLearner, name: 'n1' }] },
+          },
+        },
+      },
+      'act startJoiner',
+    ],
+    [
+      'not by silence',
+      {
+        data: { kind: 'prepared' },
+        join: { kind: 'started', ...join, forMs: 600_000 },
+        cluster: { kind: 'silent', because: 'nobody answers', hint: '' },
+      },
+      'act startJoiner',
+    ],
+    [
+      'not one whose join is done',
+      { process: up('ready'), join: { kind: 'done', ...join, forMs: 600_000 }, cluster: unstarted },
+      'converged',
+    ],
+    [
+      'after that its node lets others have the slot',
+      {
+        removal: { ...proven, recorded: true, archived: true },
+        data: { kind: 'absent' },
+        join: { kind: 'expired', ...join, forMs: 599_999 },
+        cluster: heard,
+      },
+      'blocked joinExpired',
+    ],
+    [
+      'and joins anew',
+      {
+        removal: { ...proven, recorded: true, archived: true },
+        data: { kind: 'absent' },
+        join: { kind: 'expired', ...join, forMs: 600_000 },
+        cluster: agreed,
+      },
+      'act addLearner',
+    ],
+    [
+      'at once under another grant',
+      {
+        removal: { ...proven, recorded: true, archived: true },
+        data: { kind: 'absent' },
+        join: { kind: 'expired', ...join, forMs: 0, grantId: 'another' },
+        cluster: agreed,
+      },
+      'act addLearner',
+    ],
     [
       'the mark is there and the join not yet recorded as begun',
       { data: { kind: 'prepared' }, join: { kind: 'added', ...join } },

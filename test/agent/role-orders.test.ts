@@ -250,7 +250,15 @@ describe('role set', () => {
 });
 
 function order(role: RoleSetRequest['role'], more: Partial<RoleSetRequest> = {}): RoleSetRequest {
-  return { role, grantId: undefined, endpoints: undefined, acceptZeroTolerance: false, dryRun: false, ...more };
+  return {
+    role,
+    grantId: undefined,
+    endpoints: undefined,
+    acceptZeroTolerance: false,
+    withoutRecord: false,
+    dryRun: false,
+    ...more,
+  };
 }
 
 /** A node whose configuration names `old.yaml`, with these files in its directory. */

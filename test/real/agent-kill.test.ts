@@ -126,8 +126,8 @@ const rounds: Readonly<Record<Moment, (round: Round) => Promise<number | undefin
     const born = await eventually(() => watch.after(before)[0], { everyMs: 2, what: 'the next etcd' });
     const afterMs = await killLater(node, watch.seen.get(born) ?? 0, waitMs);
     const status = await nextAgent(node);
-    expect(status.process.pid, 'the etcd that had just been started').toBe(born);
-    expect(watch.after(before), 'no other was started').toEqual([born]);
+    expect(status.process.pid, `the etcd that had just been started; ${watch.describe()}`).toBe(born);
+    expect(watch.after(before), `no other was started; ${watch.describe()}`).toEqual([born]);
     expect(status.process.lastExit).toMatchObject({ class: 'killed', signal: 'SIGKILL' });
     return afterMs;
   },
@@ -141,7 +141,7 @@ const rounds: Readonly<Record<Moment, (round: Round) => Promise<number | undefin
     await eventually(() => !isAlive(pid), { everyMs: 2, what: 'its end' });
     const afterMs = await killLater(node, performance.now(), waitMs);
     const status = await nextAgent(node);
-    expect(watch.after(pid), 'started once').toEqual([status.process.pid]);
+    expect(watch.after(pid), `started once; ${watch.describe()}`).toEqual([status.process.pid]);
     expect(status.process.lastExit).toMatchObject({ class: 'crash', code: 2, life: before.life });
     return afterMs;
   },
@@ -194,7 +194,7 @@ const rounds: Readonly<Record<Moment, (round: Round) => Promise<number | undefin
     await eventually(() => !isAlive(pid), { what: 'its end' });
     const status = await nextAgent(node);
     expect(status.process.lastExit).toMatchObject({ class: 'crash', code: 2, life: before.life });
-    expect(watch.after(pid), 'started once').toEqual([status.process.pid]);
+    expect(watch.after(pid), `started once; ${watch.describe()}`).toEqual([status.process.pid]);
     return undefined;
   },
 };

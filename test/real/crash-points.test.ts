@@ -95,10 +95,28 @@ async function dyingAt(node: FleetNode, point: string | undefined, order: () => 
   await node.endAgent('SIGKILL');
   await node.startAgent({ environment: { ETCD_NODE_AGENT_CRASH_AT: point } });
   node.mark(`it dies at ${point}`);
-  // The answer may die with the agent.
-  await order().catch(() => {});
+  const ordered = await heeded(node, order);
   await eventually(() => !node.agentRuns(), { withinMs: 60_000, what: `the agent dies at ${point}` });
   await node.startAgent();
+  // What an operator does whose order had no answer.
+  if (!ordered) expect(await heeded(node, order), 'an order that is given again').toBe(true);
+}
+
+/** Whether the agent said yes, asked again while it refuses; false once it is dead, when it may have heeded it or not. */
+async function heeded(node: FleetNode, order: () => Promise<unknown>): Promise<boolean> {
+  const answer = await eventually(
+    async () => {
+      try {
+        await order();
+        return 'yes';
+      } catch (error) {
+        if (!node.agentRuns()) return 'dead';
+        throw error;
+      }
+    },
+    { withinMs: 20_000, everyMs: 250, what: 'the order is taken' },
+  );
+  return answer === 'yes';
 }
 
 async function left(fleet: Fleet, node: FleetNode): Promise<void> {

@@ -3,12 +3,12 @@
 import { rmSync } from 'node:fs';
 import { describe, expect } from 'vitest';
 import { command } from '../support/command.ts';
-import { storyVersions } from '../support/etcd-binaries.ts';
+import { testVersions } from '../support/etcd-binaries.ts';
 import { eventually } from '../support/eventually.ts';
 import { type FleetNode, killAll } from '../support/fleet.ts';
 import { test } from '../support/fleet-test.ts';
 
-for (const binary of storyVersions()) {
+for (const binary of testVersions()) {
   describe(`etcd ${binary.version}`, () => {
     test('K13 a lost disk is replaced, a dead voter evicted, the last member retired', { timeout: 240_000 }, async ({
       fleet: make,

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AgentProgram, foundTogether, LabNode, leaderOf } from '../../lab/node.ts';
 import { killQuietly } from '../../lab/processes.ts';
+import { CallProxy } from './call-proxy.ts';
 import { type EtcdBinary, newestBinary } from './etcd-binaries.ts';
 import { eventually } from './eventually.ts';
 import { freePorts } from './ports.ts';
-import { TcpProxy } from './tcp-proxy.ts';
 import { type CertificateWish, TestCa } from './test-ca.ts';
 
 /** What a fleet is made of. */
@@ -26,7 +26,7 @@ export interface FleetOptions {
   readonly yaml?: string;
   /** More of the `etcd:` section, as lines of YAML without indentation. */
   readonly etcdYaml?: readonly string[];
-  /** True: the client URL of each member leads through a proxy of the test, {@link FleetNode.proxy}. Default false. */
+  /** True: the client URL of each member leads through a proxy of the test, {@link FleetNode.proxy}; without TLS. Default false. */
   readonly proxied?: boolean;
 }
 
@@ -84,7 +84,7 @@ export class Fleet {
       this.#options,
       this.ca,
     );
-    if (behind !== undefined) node.proxy = await TcpProxy.start(client, behind);
+    if (behind !== undefined) node.proxy = await CallProxy.start(client, behind);
     this.nodes.push(node);
     return node;
   }
@@ -119,7 +119,7 @@ export class Fleet {
 /** One node of a fleet, with what only tests ask of it. */
 export class FleetNode extends LabNode {
   /** In front of the client URL, in a fleet that is `proxied`. */
-  proxy: TcpProxy | undefined;
+  proxy: CallProxy | undefined;
   /** The files of this node; undefined without TLS. */
   readonly tls: NodeTls | undefined;
 

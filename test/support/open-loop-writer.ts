@@ -20,6 +20,8 @@ export interface Gap {
 
 /** An open-loop client of some members, as a busy cluster has many of: it shows what a change costs those who write. */
 export class OpenLoopWriter {
+  static #made = 0;
+  readonly #name = `${process.pid}-${++OpenLoopWriter.#made}`;
   readonly #clients: readonly EtcdClient[];
   readonly #acknowledged: string[] = [];
   readonly #flying = new Set<Promise<void>>();
@@ -63,7 +65,7 @@ export class OpenLoopWriter {
   /** Acknowledged writes that the cluster no longer has, by a linearizable read of the first member that answers. */
   async lost(): Promise<readonly string[]> {
     for (const client of this.#clients) {
-      const keys = await client.keys.list('load/', { deadlineMs: 10_000 }).catch(() => undefined);
+      const keys = await client.keys.list(`load/${this.#name}-`, { deadlineMs: 10_000 }).catch(() => undefined);
       if (keys === undefined) continue;
       const there = new Set(keys.map(({ key }) => key));
       return this.#acknowledged.filter((key) => !there.has(key));
@@ -82,7 +84,7 @@ export class OpenLoopWriter {
   }
 
   async #write(number: number): Promise<void> {
-    const key = `load/${process.pid}-${String(number).padStart(8, '0')}`;
+    const key = `load/${this.#name}-${String(number).padStart(8, '0')}`;
     if (!(await this.#put(number, key))) {
       await sleep(retryAfterMs);
       if (!(await this.#put(number + 1, key))) {

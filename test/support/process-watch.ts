@@ -17,6 +17,8 @@ export class ProcessWatch {
   #strangers = new Set<string>();
   /** Every etcd that was seen, in order, with the moment (performance.now()). */
   readonly seen = new Map<number, number>();
+  /** What each of them looked like at first sight, for whoever reads it after a failure. */
+  readonly #commands = new Map<number, string>();
   readonly doubled: Doubled[] = [];
   looks = 0;
 
@@ -30,6 +32,11 @@ export class ProcessWatch {
   after(pid: number): readonly number[] {
     const pids = [...this.seen.keys()];
     return pids.slice(pids.indexOf(pid) + 1);
+  }
+
+  /** All that came, with the head of each command. */
+  describe(): string {
+    return [...this.#commands].map(([pid, command]) => `${pid}: ${command}`).join('; ');
   }
 
   stop(): void {
@@ -47,7 +54,11 @@ export class ProcessWatch {
       if (!this.#strangers.has(name) && this.#isEtcd(name)) living.push(Number(name));
     }
     for (const name of this.#strangers) if (!here.has(name)) this.#strangers.delete(name);
-    for (const pid of living) if (!this.seen.has(pid)) this.seen.set(pid, now);
+    for (const pid of living) {
+      if (this.seen.has(pid)) continue;
+      this.seen.set(pid, now);
+      this.#commands.set(pid, read(`/proc/${pid}/cmdline`).split('\0').slice(0, 4).join(' '));
+    }
     if (living.length > 1) this.doubled.push({ atMs: now, pids: living });
   }
 

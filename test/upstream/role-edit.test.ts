@@ -1,9 +1,9 @@
 // Goal: a command changes in a role document what it is about, and nothing that a person wrote around it.
 import { expect, test } from 'vitest';
 import { type DesiredRole, parseRole } from '../../src/upstream/role.ts';
-import { changesRole, editRole, type RoleChange } from '../../src/upstream/role-edit.ts';
+import { changesRole, editRole, type RoleChange, spentRisks } from '../../src/upstream/role-edit.ts';
 
-const leaving: RoleChange = { role: 'leaving', grantId: 'g1', endpoints: undefined, accept: undefined };
+const leaving: RoleChange = { role: 'leaving', grantId: 'g1', endpoints: undefined, accept: [] };
 const risk = { kind: 'zero-tolerance', memberId: 'abc', listHash: '0123456789abcdef' };
 
 test('comments, order and quotes of a YAML file stay', () => {
@@ -33,7 +33,7 @@ test('a file without a generation gets none; one with 0 counts from there', () =
 test('JSON stays JSON', () => {
   const text =
     '{\n    "nodeId": "n1",\n    "role": "consensus-member",\n    "grantId": "g1",\n    "generation": 3\n}\n';
-  const edited = edit(text, { ...leaving, endpoints: ['http://127.0.0.1:1'], accept: risk });
+  const edited = edit(text, { ...leaving, endpoints: ['http://127.0.0.1:1'], accept: [risk] });
   expect(JSON.parse(edited)).toEqual({
     nodeId: 'n1',
     role: 'leaving',
@@ -55,9 +55,25 @@ test('a risk takes the place of the same one for an older list; others stay', ()
   const other = { ...risk, memberId: 'def' };
   const old = { ...risk, listHash: 'ffffffffffffffff' };
   const text = `nodeId: n1\nrole: leaving\ngrantId: g1\naccept: # by Ada\n  - ${JSON.stringify(old)}\n  - ${JSON.stringify(other)} # ticket 7\n`;
-  const edited = edit(text, { ...leaving, accept: risk });
+  const edited = edit(text, { ...leaving, accept: [risk] });
   expect(role(edited).accept).toEqual([other, risk]);
   expect(edited).toContain('# ticket 7');
+});
+
+test('what was accepted for the member of one grant is gone with the next', () => {
+  const text = `nodeId: n1\nrole: none\ngrantId: g0\naccept:\n  - ${JSON.stringify(risk)}\n`;
+  expect(role(edit(text, leaving)).accept).toEqual([]);
+  const later = { ...risk, memberId: 'def' };
+  expect(role(edit(text, { ...leaving, accept: [later] })).accept).toEqual([later]);
+  expect(spentRisks(role(text), leaving)).toEqual([risk]);
+  // Over and over, as long as the document lives.
+  let document = text;
+  for (let round = 1; round <= 20; round++) {
+    document = edit(document, { ...leaving, role: 'consensus-member', grantId: `g${round}` });
+    const memberId = `a${round}`;
+    document = edit(document, { ...leaving, grantId: `g${round}`, accept: [{ ...risk, memberId }] });
+    expect(role(document).accept).toEqual([{ ...risk, memberId }]);
+  }
 });
 
 test('where there is no document, it says all that was in force, and what was ordered', () => {
@@ -85,8 +101,8 @@ test('whether there is anything to change', () => {
   expect(changesRole(base, { ...leaving, endpoints: [] })).toBe(true);
   expect(changesRole(base, { ...leaving, grantId: 'g2' })).toBe(true);
   expect(changesRole(base, { ...leaving, role: 'none' })).toBe(true);
-  expect(changesRole(base, { ...leaving, accept: risk })).toBe(true);
-  expect(changesRole({ ...base, accept: [risk] }, { ...leaving, accept: risk })).toBe(false);
+  expect(changesRole(base, { ...leaving, accept: [risk] })).toBe(true);
+  expect(changesRole({ ...base, accept: [risk] }, { ...leaving, accept: [risk] })).toBe(false);
 });
 
 function edit(text: string, change: RoleChange): string {

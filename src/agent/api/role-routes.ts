@@ -21,6 +21,7 @@ const bodies = {
     grantId: grantId.optional(),
     endpoints: endpoints.unwrap().optional(),
     acceptZeroTolerance: z.boolean().default(false),
+    withoutRecord: z.boolean().default(false),
     dryRun,
   }),
 };

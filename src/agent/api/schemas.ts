@@ -39,7 +39,11 @@ export const bodies = {
     clusterId: hexId().optional(),
     dryRun: z.boolean().default(false),
   }),
-  leave: optionalBody({ acceptZeroTolerance: z.boolean().default(false), dryRun: z.boolean().default(false) }),
+  leave: optionalBody({
+    acceptZeroTolerance: z.boolean().default(false),
+    withoutRecord: z.boolean().default(false),
+    dryRun: z.boolean().default(false),
+  }),
   retire: z.strictObject({ clusterId: hexId(), dryRun: z.boolean().default(false) }),
   skip: z.strictObject({ seq: z.int().min(1), reason: words(500) }),
 };

@@ -106,6 +106,7 @@ function buildApp(options: ApiOptions, limits: ApiLimits, closing: AbortSignal) 
     const { status, body } = apiErrorOf(error);
     if (status >= 500)
       log.error({ method: request.method, path: request.routeOptions.url, error }, 'api request failed');
+    else if (request.method === 'POST') log.warn({ path: request.url, ...body }, 'api command refused');
     return reply.status(status).send(body);
   });
   app.setNotFoundHandler((request, reply) => {

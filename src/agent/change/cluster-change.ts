@@ -1,7 +1,7 @@
 import { type Clock, delay } from '../../base/clock.ts';
 import { AgentError, describeError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { AcceptedRisk } from '../../etcd/accepted-risk.ts';
+import { type AcceptedRisk, isAccepted, listHash } from '../../etcd/accepted-risk.ts';
 import { callDeadlines } from '../../etcd/deadlines.ts';
 import { outcomeOf } from '../../etcd/error-table.ts';
 import { MemberNotFoundError, NoSpaceError, NotALearnerError } from '../../etcd/errors.ts';
@@ -26,6 +26,11 @@ export class ChangeRefusedError extends AgentError {
     super(message, { hint });
     this.verdict = verdict;
   }
+}
+
+/** The change record cannot be written: the database is full. Nothing was changed. */
+export class RecordNotWrittenError extends AgentError {
+  readonly code = 'RECORD_NOT_WRITTEN';
 }
 
 /** Nobody can say yet whether the change was applied; the next turn reads the list. */
@@ -126,7 +131,7 @@ export class ClusterChanges {
   }
 
   /**
-   * Throws {@link ChangeRefusedError}, ChangeUnderWayError, {@link HandOverFailedError}, {@link ChangeUnknownError},
+   * Throws {@link ChangeRefusedError}, ChangeUnderWayError, {@link RecordNotWrittenError}, {@link HandOverFailedError}, {@link ChangeUnknownError},
    * ClusterSilentError, OtherClusterError, EtcdError (a refusal of etcd's own).
    */
   async make(request: ChangeRequest): Promise<ChangeOutcome> {
@@ -149,7 +154,13 @@ export class ClusterChanges {
         listNow,
       );
     } catch (error) {
-      if (!(request.withoutRecord === true && error instanceof NoSpaceError)) throw error;
+      if (!(error instanceof NoSpaceError)) throw error;
+      if (!mayGoWithoutRecord(request, before.list)) {
+        throw new RecordNotWrittenError(`the change record cannot be written: ${describeError(error)}`, {
+          cause: error,
+          hint: `Free space first: docs/runbook.md, "a full database".${withoutRecordHint(request)}`,
+        });
+      }
       log.warn({}, 'the change record cannot be written (NOSPACE); an operator let the change go on without it');
     }
     return await this.#withRecord(request, through, held);
@@ -382,6 +393,7 @@ const changeSteps: ReadonlySet<string> = new Set<Step['kind']>([
   'addLearner',
   'promoteSelf',
   'cancelJoin',
+  'expireJoin',
   'removeSelf',
   'updatePeerUrl',
 ]);
@@ -418,6 +430,18 @@ function waitMsOf({ change, downMs = 45_000 }: ChangeRequest): number {
 
 function concernsSelf({ change, self }: ChangeRequest): boolean {
   return change.kind !== 'addLearner' && change.memberId === self?.memberId;
+}
+
+/** An operator's flag, or an acceptance in the role for this member and this list. */
+function mayGoWithoutRecord({ change, accepted, withoutRecord }: ChangeRequest, list: MemberList): boolean {
+  if (withoutRecord === true || change.kind !== 'remove') return withoutRecord === true;
+  const hash = listHash(list.clusterId, list.members, sha256);
+  return isAccepted(accepted, { kind: 'without-record', memberId: change.memberId, listHash: hash });
+}
+
+function withoutRecordHint({ change }: ChangeRequest): string {
+  if (change.kind !== 'remove') return '';
+  return " If the member must go before that: the order with `--without-record` goes on etcd's own checks alone.";
 }
 
 /** Members that answered in the hearing. */

@@ -4,7 +4,7 @@ import { type ClusterId, type MemberId, memberById } from '../../etcd/member.ts'
 import type { LearnerConsent } from '../../etcd/safety-question.ts';
 import { answerFault, newestAnswer } from '../../etcd/survivors.ts';
 import type { Host } from '../host.ts';
-import { type ClusterSeen, isJoining, type JoinSeen, type RoleSeen } from '../observed.ts';
+import { type ClusterSeen, isJoining, isOverdue, type JoinSeen, type RoleSeen } from '../observed.ts';
 import type { IdentityRecord } from '../state/schemas.ts';
 import { type Heard, type Hearings, sha256 } from './hearing.ts';
 
@@ -151,7 +151,7 @@ export class ClusterWatch {
 function purposeOf(
   { identity, removed, full, ready, role, join }: ClusterMoment,
   peerUrl: string,
-): 'none' | 'join' | 'promote' | 'leave' | 'address' {
+): 'none' | 'join' | 'promote' | 'expire' | 'leave' | 'address' {
   if (!full || role.kind === 'unknown') return 'none';
   const isMember = identity !== undefined && !removed;
   if (role.role !== 'consensus-member') {
@@ -159,6 +159,7 @@ function purposeOf(
     return isJoining(join, identity) ? 'join' : 'none';
   }
   if (!isMember) return role.spent || !(role.hasEndpoints || identity !== undefined) ? 'none' : 'join';
+  if (isOverdue(join, identity)) return 'expire';
   const self = memberById(identity.lastMembers, identity.memberId);
   if (!ready || self === undefined) return 'none';
   if (self.isLearner) return 'promote';

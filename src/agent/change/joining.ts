@@ -76,7 +76,7 @@ export class Joining {
 
   /** The learner that carries our URL and our intent becomes this node's member. Throws {@link JoinRefusedError}. */
   async takeUp(memberId: MemberId): Promise<void> {
-    const { hearings, effects, state, volume, log } = this.#options;
+    const { hearings, effects, state, volume, log, clock } = this.#options;
     const join = this.#record();
     const heard = await hearings.hear({ endpoints: this.#options.endpoints(), clusterId: join.clusterId });
     const mine = memberById(heard.list.members, memberId);
@@ -88,7 +88,7 @@ export class Joining {
     effects.do('join.claim', () => volume.claim());
     // The identity last: without it the next turn does all of this again.
     effects.do('join.added', () =>
-      state.join.write({ ...join, state: 'added', memberId, grantId: this.#options.grantId() }),
+      state.join.write({ ...join, state: 'added', memberId, grantId: this.#options.grantId(), at: timestamp(clock) }),
     );
     effects.do('join.identity', () => state.recordIdentity(this.#identity(heard.list, mine)));
     log.info({ member: formatId(memberId), cluster: formatId(heard.list.clusterId) }, 'this node has a member to run');
@@ -162,6 +162,13 @@ export class Joining {
     log.info({}, 'the join was cancelled');
   }
 
+  /** The learner that never started is out again; its node joins anew after a rest. */
+  expired(): void {
+    const { effects, state, clock } = this.#options;
+    const join = this.#record();
+    effects.do('join.expired', () => state.join.write({ ...join, state: 'expired', at: timestamp(clock) }));
+  }
+
   /** Whether the data directory carries the mark of this join. */
   carriesMark(): boolean {
     const { disk, layout, state } = this.#options;
@@ -173,7 +180,7 @@ export class Joining {
   #request(): Omit<ChangeRequest, 'change'> {
     const { endpoints, clusterId, state } = this.#options;
     const join = state.join.read();
-    const begun = join.kind === 'ok' && join.value.state !== 'done' && join.value.state !== 'givenUp';
+    const begun = join.kind === 'ok' && !over.has(join.value.state);
     return {
       endpoints: endpoints(),
       clusterId: begun ? join.value.clusterId : clusterId(),
@@ -240,6 +247,8 @@ export class Joining {
     throw new JoinRefusedError('no join is recorded on this node', { hint: 'The agent plans anew.' });
   }
 }
+
+const over: ReadonlySet<JoinRecord['state']> = new Set(['done', 'givenUp', 'expired']);
 
 /** `name=peerURL,…` of everybody in the list: etcd refuses to join with fewer or more. Names are not compared. */
 function initialCluster(members: readonly Member[], ownId: MemberId, ownName: string): string {

@@ -36,6 +36,8 @@ export class Leaving {
       readonly keepsGrant?: boolean;
       readonly accepted?: readonly AcceptedRisk[];
       readonly withoutRecord?: boolean;
+      /** Right after the removal is known and recorded. */
+      readonly afterwards?: () => void;
     } = {},
   ): Promise<string> {
     const { changes, effects, state, clock, log, endpoints, accepted, grantId } = this.#options;
@@ -52,7 +54,10 @@ export class Leaving {
       withoutRecord: how.withoutRecord === true,
       self: running ? { memberId, endpoint: this.#options.clientUrl() } : undefined,
       beforeAct: () => effects.do('leave.intend', () => state.leave.write({ ...record, state: 'intended' })),
-      afterwards: () => effects.do('leave.removed', () => state.leave.write({ ...record, state: 'removed' })),
+      afterwards: () => {
+        effects.do('leave.removed', () => state.leave.write({ ...record, state: 'removed' }));
+        how.afterwards?.();
+      },
     });
     log.info({ text }, 'this member has left its cluster');
     return text;

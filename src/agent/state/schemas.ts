@@ -50,10 +50,10 @@ export type FoundingRecord = z.output<typeof foundingSchema>;
 
 /**
  * This node's way into a cluster: `intended` before the add, `added` once the identity is recorded, `started` right before the
- * first start of etcd, `done` once it was ready. Replaced by the next join.
+ * first start of etcd, `done` once it was ready; `expired` once its learner, which never started, was taken out again. Replaced by the next join.
  */
 export const joinSchema = z.object({
-  state: z.enum(['intended', 'added', 'started', 'done', 'givenUp']),
+  state: z.enum(['intended', 'added', 'started', 'done', 'givenUp', 'expired']),
   /** Random; stands in the mark of the new data directory. */
   operation: z.string(),
   clusterId: hexId,
@@ -61,6 +61,7 @@ export const joinSchema = z.object({
   /** Known from `added` on. */
   memberId: hexId.nullable(),
   grantId: z.string(),
+  /** Of the intent; from `added` on, of the adding; of `expired`, of that. */
   at: z.string(),
 });
 export type JoinRecord = z.output<typeof joinSchema>;

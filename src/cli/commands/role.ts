@@ -32,6 +32,7 @@ function setCommand(context: CommandContext): Command {
     .option('--grant <id>', 'the grant id (default: as it is, or a new one)')
     .option('--endpoint <url...>', 'client URLs of voters to ask, in the place of those in the file')
     .option('--accept-zero-tolerance', 'this member may leave although after that not one more voter may fail')
+    .option('--without-record', 'this member may leave although the change record cannot be written')
     .option('--dry-run', 'say what would be done, do nothing');
   command.action(async (role: RoleSetRequest['role'], options: SetOptions) => {
     const client = await context.client(options);
@@ -40,6 +41,7 @@ function setCommand(context: CommandContext): Command {
       grantId: options.grant,
       endpoints: options.endpoint,
       acceptZeroTolerance: options.acceptZeroTolerance === true,
+      withoutRecord: options.withoutRecord === true,
       dryRun: options.dryRun === true,
     };
     context.print(options, await client.post<Answer>('/v1/role/set', request), answerText);
@@ -51,6 +53,7 @@ interface SetOptions extends CommonOptions {
   readonly grant?: string;
   readonly endpoint?: readonly string[];
   readonly acceptZeroTolerance?: boolean;
+  readonly withoutRecord?: boolean;
   readonly dryRun?: boolean;
 }
 

@@ -54,13 +54,20 @@ const commands: readonly [path: string, body: unknown, method: string, request: 
     '/v1/role/set',
     { role: 'leaving' },
     'set',
-    { role: 'leaving', grantId: undefined, endpoints: undefined, acceptZeroTolerance: false, dryRun: false },
+    {
+      role: 'leaving',
+      grantId: undefined,
+      endpoints: undefined,
+      acceptZeroTolerance: false,
+      withoutRecord: false,
+      dryRun: false,
+    },
   ],
   [
     '/v1/role/set',
     { role: 'none', grantId: 'g', endpoints: [], acceptZeroTolerance: true, dryRun: true },
     'set',
-    { role: 'none', grantId: 'g', endpoints: [], acceptZeroTolerance: true, dryRun: true },
+    { role: 'none', grantId: 'g', endpoints: [], acceptZeroTolerance: true, withoutRecord: false, dryRun: true },
   ],
 ];
 

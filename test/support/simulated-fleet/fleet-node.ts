@@ -46,6 +46,8 @@ export class FleetNode {
   readonly data: NodeData;
   readonly layout = layoutOf({ stateDir: '/state', dataRoot: '/root', clusterName: 'default', memberName: 'm' });
   role: KnownRole | undefined;
+  /** Why etcd cannot be started on this machine; empty if it can. */
+  cannotStart = '';
   readonly #options: FleetNodeOptions;
   readonly #keeper: SimulatedKeeper;
   readonly #passed = new Map<EffectName, number>();
@@ -180,8 +182,8 @@ export class FleetNode {
         endpoints: () => (this.role === undefined ? [] : this.#options.endpoints()),
         grantId: () => this.role?.grantId ?? '',
       },
-      version: () => parseVersion('3.5.30'),
-      versionProblem: () => '',
+      version: () => (this.cannotStart === '' ? parseVersion('3.5.30') : undefined),
+      versionProblem: () => this.cannotStart,
       holdersOf: () => [],
       portHolder: () => undefined,
       inspectData: async () => this.data.inspect(),

@@ -154,6 +154,30 @@ export const flows: readonly Flow[] = [
     },
   },
   {
+    name: 'a learner whose etcd cannot start gives its slot back, and joins later',
+    nodes: ['n1', 'n2', 'n3', 'n4', 'n5'],
+    founders: 3,
+    async run(fleet) {
+      const n4 = fleet.node('n4');
+      const later = () => fleet.sim.clock.jumpWall(601_000);
+      n4.cannotStart = 'its binary is gone';
+      fleet.grant('n4');
+      await fleet.until(() => n4.plan.startsWith('blocked preflight'), 'n4 has a learner and cannot start it');
+      fleet.grant('n5');
+      await fleet.insist(
+        () => n4.plan.startsWith('blocked preflight') && later(),
+        () => n4.plan.startsWith('blocked joinExpired'),
+      );
+      await fleet.until(() => fleet.memberNames === 'n1 n2 n3 n5', 'n5 has the slot');
+      n4.cannotStart = '';
+      await fleet.insist(
+        () => n4.plan.startsWith('blocked joinExpired') && later(),
+        () => fleet.memberNames === 'n1 n2 n3 n4 n5',
+      );
+      await fleet.settles('n1 n2 n3 n4 n5');
+    },
+  },
+  {
     name: 'whoever dies with the change record is followed by another node',
     nodes: ['n1', 'n2', 'n3', 'n4', 'n5'],
     founders: 4,
