@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import { AgentError, describeError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { Random } from '../base/random.ts';
+import { UnhealthyClusterError } from '../etcd/errors.ts';
 import { describeBlocker } from './blockers.ts';
 import type { Executor } from './executor.ts';
 import type { Observed } from './observed.ts';
@@ -29,6 +30,8 @@ export interface AgentOptions {
 
 /** Delay before a step that failed is tried again. Unit: ms. */
 const failedStep = { firstMs: 1_000, maxMs: 60_000 };
+/** Etcd's rule for changes, and some jitter. Unit: ms. */
+const unhealthyMs = 5_000;
 /** Files, binary and the holder of the data are looked at again at this pace while they stand in the way. Unit: ms. */
 const preflightAgainMs = 2_000;
 /** What is mended outside of this agent, by people or by the other members. */
@@ -37,6 +40,7 @@ const askedAgainSoon: ReadonlySet<string> = new Set([
   'changeRefused',
   'clusterSilent',
   'oldMemberListed',
+  'joinExpired',
   'spaceForJoin',
 ]);
 /** The same refusal is logged this often. Unit: ms. */
@@ -161,7 +165,9 @@ export class Agent {
       this.#failedStep = step.kind;
       this.#refuse(step.kind, error);
       log.warn({ step: step.kind, error: describeError(error), hint: error.hint }, 'the step failed');
-      return backoffMs(this.#failures, failedStep, random.fraction());
+      // etcd itself wants to have been connected for 5 s: asked again sooner, it says the same.
+      const growth = error instanceof UnhealthyClusterError ? { ...failedStep, firstMs: unhealthyMs } : failedStep;
+      return backoffMs(this.#failures, growth, random.fraction());
     } finally {
       observer.forgetData();
     }

@@ -226,7 +226,7 @@ export function assemble(world: World): Parts {
     effects,
     clock,
     log,
-    quiet: () => status.quiet(),
+    quiet: (quiet) => (quiet ? status.quiet() : status.askAgain()),
   });
   const clusterWatch = new ClusterWatch({
     hearings,
@@ -276,7 +276,6 @@ export function assemble(world: World): Parts {
     clientUrl: () => config().etcd.clientUrl,
     endpoints: memberEndpoints,
     accepted,
-    grantId: () => role.grantId(),
   });
   const progress = new LogProgress({ state, clock, log, beforeLast: () => status.beforeLast });
   const keepProgress = (how: 'now' | 'ifDue') => {
@@ -373,7 +372,7 @@ export function assemble(world: World): Parts {
     ownUrl,
     stopGraceMs: () => config().etcd.stopGraceMs,
     archiveBound: () => config().archives,
-    resolveChange: () => changes.resolve(memberEndpoints()),
+    resolveChange: () => changes.resolve(memberEndpoints(), state.knownIdentity()?.clusterId),
     grantId: () => role.grantId(),
     lookAtData: () => observer.lookAtData(true),
     quiet: () => status.quiet(),

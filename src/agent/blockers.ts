@@ -47,7 +47,7 @@ export function describeBlocker(by: Blocker): BlockerText {
     case 'removedByOthers':
       return {
         because: `member ${by.memberId === undefined ? '' : `${formatId(by.memberId)} `}of this node was removed from its cluster`,
-        hint: 'Nothing is to be done. To make the node a member again, see docs/runbook.md, "a member from scratch".',
+        hint: 'Nothing is to be done. To make the node a member again: `etcd-node-agent join`, or a new `grantId` in its role document.',
       };
     case 'removalUnconfirmed':
       return {
@@ -118,7 +118,7 @@ export function describeBlocker(by: Blocker): BlockerText {
       };
     case 'spaceForJoin':
       return {
-        because: `joining needs ${megabytes(by.neededBytes)} free on the data volume, and ${megabytes(by.freeBytes)} are`,
+        because: `joining needs ${megabytes(by.neededBytes)} free on the data volume, and ${by.freeBytes === undefined ? 'how much is free cannot be told' : `${megabytes(by.freeBytes)} are`}`,
         hint: "Free space, or use a larger volume: 1 GiB, or two and a half times the leader's database if that is more.",
       };
   }

@@ -140,7 +140,7 @@ export class Executor {
     expireJoin: async (_step, because) => {
       const { child, joining, leaving } = this.#options;
       const running = child.view().phase !== 'down';
-      const how = { keepsGrant: true, afterwards: () => joining.expired() };
+      const how = { provenDead: true, afterwards: () => joining.expired() };
       await this.#changing(async () => {
         await leaving.leave(this.#identity(), running, because, how);
       });
@@ -149,10 +149,10 @@ export class Executor {
       await this.#changing(() => this.#options.joining.promote(this.#identity(), step.consent)),
     updatePeerUrl: async (step) =>
       await this.#changing(() => this.#options.ownAddress.register(this.#identity(), step.peerUrl)),
-    removeSelf: async (_step, because) => {
+    removeSelf: async ({ grantId }, because) => {
       const running = this.#options.child.view().phase !== 'down';
       await this.#changing(async () => {
-        await this.#options.leaving.leave(this.#identity(), running, because);
+        await this.#options.leaving.leave(this.#identity(), running, because, { endsGrant: grantId });
       });
     },
     resolveChange: async () => await this.#changing(() => this.#options.resolveChange()),

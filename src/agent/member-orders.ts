@@ -1,10 +1,13 @@
 import { type Clock, timestamp } from '../base/clock.ts';
+import { AgentError, describeError } from '../base/errors.ts';
 import type { AcceptedRisk } from '../etcd/accepted-risk.ts';
 import { type EtcdVersion, formatVersion, knownProblems } from '../etcd/known-versions.ts';
 import { formatId, type Member, type MemberId, memberById, parseId, votersOf } from '../etcd/member.ts';
 import { quorumOf } from '../etcd/quorum.ts';
 import { refusalHint } from '../etcd/safety-hint.ts';
+import { describeVote } from '../etcd/safety-text.ts';
 import { standingOf } from '../etcd/survivors.ts';
+import type { DesiredRole } from '../upstream/role.ts';
 import type { Agent } from './agent.ts';
 import type { ChangeRequest, ClusterChanges, Judged } from './change/cluster-change.ts';
 import type { ClusterWatch } from './change/cluster-watch.ts';
@@ -101,12 +104,15 @@ export class MemberOrders {
       });
     }
     return await agent.exclusively(async () => {
+      this.#refusePaused('members evict');
       const request = await this.#request(identity, memberId, order);
       const judged = await changes.judge(request);
       await this.#refuseLiving(judged.heard, memberId);
       if (order.dryRun) return this.#dry(judged);
       this.#audit('members evict', order);
-      const { text } = await changes.make(request);
+      // Asked again while the change record is held: it may have come back meanwhile.
+      const beforeAct = async (heard: Heard) => await this.#refuseLiving(heard, memberId);
+      const { text } = await changes.make({ ...request, beforeAct });
       clusterWatch.forget();
       return { done: true, dryRun: false, lines: [text, `member ${order.memberId} was removed`] };
     });
@@ -122,16 +128,22 @@ export class MemberOrders {
       });
     }
     return await agent.exclusively(async () => {
+      this.#refusePaused('replace');
       const request = await this.#request(identity, identity.memberId, order);
       const judged = await changes.judge(request);
       if (order.dryRun)
         return this.#dry(judged, 'its data is archived if there is any, and the node joins anew as its role says');
+      if (judged.verdict.kind === 'refused') {
+        throw new OrderRefusedError(judged.text, { hint: refusalHint(judged.verdict.refusal) });
+      }
       this.#audit('replace', order);
-      if (volume.look().kind === 'missing') volume.replaceMarker();
       const text = await leaving.leave(identity, false, 'an operator replaced it', {
-        keepsGrant: true,
+        provenDead: true,
         accepted: request.accepted,
         withoutRecord: order.withoutRecord,
+        afterwards: () => {
+          if (volume.look().kind === 'missing') volume.replaceMarker();
+        },
       });
       clusterWatch.forget();
       const next = 'its data is archived if there is any, and the node joins anew as its role says';
@@ -149,6 +161,7 @@ export class MemberOrders {
       });
     }
     return await agent.exclusively(async () => {
+      this.#refusePaused('retire');
       // What the member itself knows counts also while it is down: it has read who else there is.
       const running = child.view().phase === 'ready';
       const members = running
@@ -199,7 +212,8 @@ export class MemberOrders {
       force: false,
       self: undefined,
     });
-    return previewOf(judged);
+    const preview = previewOf(judged);
+    return { ...preview, text: `${preview.text}; ${describeVote(judged.verdict.numbers)}` };
   }
 
   /** What is known against joining with the configured etcd, one sentence each. */
@@ -213,19 +227,32 @@ export class MemberOrders {
 
   /** The same of this member leaving. */
   async previewLeave(acceptZeroTolerance: boolean): Promise<Preview> {
-    const { state, changes, child } = this.#options;
+    const { state, changes } = this.#options;
     const identity = state.knownIdentity();
     if (identity === undefined || this.#isRemoved(identity)) {
       throw new OrderRefusedError('this node is no member', { hint: '`etcd-node-agent status` shows what it is.' });
     }
     const order = { memberId: formatId(identity.memberId), dryRun: true, acceptZeroTolerance, withoutRecord: false };
     const request = await this.#request(identity, identity.memberId, order);
-    const provenDead = child.view().phase === 'down';
     const judged = await changes.judge({
       ...request,
-      change: { kind: 'remove', memberId: identity.memberId, provenDead },
+      change: { kind: 'remove', memberId: identity.memberId, provenDead: false },
     });
     return previewOf(judged);
+  }
+
+  /** What a role would change in the cluster now, in sentences with numbers; empty if nothing. Never throws for a silent cluster. */
+  async previewRole({ role, endpoints, clusterId }: DesiredRole): Promise<readonly string[]> {
+    const identity = this.#options.state.knownIdentity();
+    const isMember = identity !== undefined && !this.#isRemoved(identity);
+    if (isMember === (role === 'consensus-member')) return [];
+    try {
+      const preview = isMember ? await this.previewLeave(false) : await this.previewJoin(endpoints, clusterId);
+      return preview.allowed ? [preview.text] : [preview.text, preview.hint];
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      return [`what it would change in the cluster is not known: ${describeError(error)}`];
+    }
   }
 
   async #request(identity: IdentityRecord | undefined, memberId: MemberId, order: MemberOrder): Promise<ChangeRequest> {
@@ -249,15 +276,29 @@ export class MemberOrders {
     return { ...request, accepted: [accepted] };
   }
 
-  /** A member that runs leaves by its own agent; only one that nobody is connected to is taken out by others. */
+  /** A pause forbids changes of the membership, whoever wants them. */
+  #refusePaused(what: string): void {
+    const pause = this.#options.state.pause.read();
+    if (pause.kind !== 'ok' || Date.parse(pause.value.until) <= this.#options.clock.wallMs()) return;
+    throw new OrderRefusedError(
+      `an operator has paused membership changes until ${pause.value.until}, so ${what} is refused`,
+      {
+        hint: '`etcd-node-agent resume` ends the pause.',
+      },
+    );
+  }
+
+  /**
+   * A voter that runs leaves by its own agent; only one that nobody is connected to is taken out by others. A learner has no vote that could
+   * be lost, and its own agent may be what is dead.
+   */
   async #refuseLiving(heard: Heard, memberId: MemberId): Promise<void> {
     const member = memberById(heard.list.members, memberId);
-    if (member === undefined || member.name === '') return;
+    if (member === undefined || member.name === '' || member.isLearner) return;
     const hint = 'A member that lives leaves by its own agent: give the order on its node.';
     if (heard.answers.some((answer) => answer.memberId === memberId)) {
       throw new OrderRefusedError(`member ${formatId(memberId)} answers`, { hint });
     }
-    if (member.isLearner) return;
     const others = votersOf(heard.list.members).filter(({ id }) => id !== memberId);
     const said = await Promise.all(others.map((other) => this.#connections(other)));
     const connected = others.filter((_, index) => said[index]?.has(memberId) === true);

@@ -123,8 +123,13 @@ export class NodeControl implements AgentControl {
 
   async plan(): Promise<PlanView> {
     const { agent, health } = this.#options.parts;
+    const before = agent.latest?.plan;
     const { plan } = await agent.planNow();
-    return planView(plan, health.look());
+    // Why the very step that comes next did not succeed when it was last tried.
+    const same = plan.kind === 'act' && before?.kind === 'act' && before.step.kind === plan.step.kind;
+    const view = planView(plan, health.look(), same ? agent.failing : undefined);
+    const { refused, problem } = this.#options.role.view();
+    return refused ? { ...view, because: `${view.because}; the newest role document is refused: ${problem}` } : view;
   }
 
   #isRemoved(): boolean {
@@ -249,7 +254,10 @@ export class NodeControl implements AgentControl {
     });
     // A slot that is taken, or a voter that is down, may be free in a minute: the agent asks again by itself.
     const wait = preview.allowed ? [] : [preview.hint];
-    return { ...answer, lines: [...parts.memberOrders.versionWarnings(), preview.text, ...wait, ...answer.lines] };
+    return {
+      ...answer,
+      lines: [...new Set([...parts.memberOrders.versionWarnings(), preview.text, ...wait, ...answer.lines])],
+    };
   }
 
   async leave(request: LeaveRequest): Promise<Answer> {
@@ -262,7 +270,7 @@ export class NodeControl implements AgentControl {
     if (!preview.allowed) throw new OrderRefusedError(preview.text, { hint: preview.hint });
     const rest = { grantId: undefined, endpoints: undefined, acceptZeroTolerance, withoutRecord, dryRun };
     const answer = await roleOrders.set({ role: 'leaving', ...rest });
-    return { ...answer, lines: [preview.text, ...answer.lines] };
+    return { ...answer, lines: [...new Set([preview.text, ...answer.lines])] };
   }
 
   async retire(request: { readonly clusterId: string; readonly dryRun: boolean }): Promise<Answer> {

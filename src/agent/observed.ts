@@ -179,7 +179,7 @@ export type JoinSeen =
       readonly memberId: MemberId | undefined;
       readonly peerUrl: string;
       readonly grantId: string;
-      /** For how long it has stood in this state, by the wall clock; `started` counts from the adding. Unit: ms. */
+      /** For how long this agent has seen it stand there; `started` counts from the adding. Unit: ms. */
       readonly forMs: number;
     };
 

@@ -106,6 +106,9 @@ export class Observer {
   #oomBefore: number | undefined;
   #oomLife = 0;
 
+  /** Since when this agent knows that the latest join stands where it does. Monotonic, ms. */
+  #joinSeen: { readonly operation: string; readonly stage: string; readonly atMs: number } | undefined;
+
   constructor(options: ObserverOptions) {
     this.#options = options;
   }
@@ -170,8 +173,14 @@ export class Observer {
   #join(): JoinSeen {
     const reading = this.#options.state.join.read();
     if (reading.kind !== 'ok' || reading.value.state === 'givenUp') return { kind: 'none' };
-    const { state, clusterId, memberId, peerUrl, grantId, at } = reading.value;
-    const forMs = Math.max(0, this.#options.clock.wallMs() - Date.parse(at));
+    const { state, clusterId, memberId, peerUrl, grantId, operation } = reading.value;
+    // Counted from when this agent saw it first: other clocks, and the wall, may jump.
+    const now = this.#options.clock.monotonicMs();
+    const stage = state === 'started' ? 'added' : state;
+    if (this.#joinSeen?.operation !== operation || this.#joinSeen.stage !== stage) {
+      this.#joinSeen = { operation, stage, atMs: now };
+    }
+    const forMs = now - this.#joinSeen.atMs;
     return { kind: state, clusterId, memberId: memberId ?? undefined, peerUrl, grantId, forMs };
   }
 

@@ -95,7 +95,7 @@ export class Operator {
     const { ends } = this.#options;
     if (this.#isRemoved()) {
       throw new OrderRefusedError('this member was removed from its cluster; its id never starts again', {
-        hint: 'To make the node a member again, see docs/runbook.md, "a member from scratch".',
+        hint: 'To make the node a member again: `etcd-node-agent join`, or a new `grantId` in its role document.',
       });
     }
     if (ends.last?.class === 'staleIdentity') {
@@ -105,11 +105,13 @@ export class Operator {
     }
     const given = await this.#givenUp(request.acceptLogRegression);
     const { phase } = this.#options.child.view();
+    if (!request.dryRun) this.#options.stops.withdraw();
     const answer = await this.#do(request.dryRun, [], () => {
-      if (given !== undefined) this.#acceptLogRegression();
       this.#options.shutdownMark.clear();
       this.#recordIntent('run', 'an operator started it');
       ends.release();
+      // Until this last write it is held. Accepted and still stopped, the same order would find nothing to accept.
+      if (given !== undefined) this.#acceptLogRegression();
       this.#audit('start', given ?? '');
     });
     const { seen } = await this.#options.agent.planNow();

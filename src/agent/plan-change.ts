@@ -40,7 +40,7 @@ export function planJoin(seen: Observed): Plan {
     );
   }
   const { freeBytes, neededBytes } = heard.space;
-  if (freeBytes !== undefined && freeBytes < neededBytes) {
+  if (freeBytes === undefined || freeBytes < neededBytes) {
     return blocked({ kind: 'spaceForJoin', neededBytes, freeBytes });
   }
   return judged(heard, { kind: 'addLearner', peerUrl: heard.peerUrl }, { kind: 'addLearner' });
@@ -94,12 +94,15 @@ export function planAddress(seen: Observed, identity: Identity): Plan | undefine
   if (seen.paused) return blocked({ kind: 'paused', what: 'the change of the peer URL' });
   const heard = heardOf(seen.cluster, 'the cluster is asked for the registered peer URL');
   if (isPlan(heard)) return heard;
-  if (heard.peerUrl === identity.peerUrl) return undefined;
+  const registered = memberById(heard.question.list.members, identity.memberId)?.peerUrls;
+  if (registered === undefined) return undefined;
+  // Registered and not recorded: the agent was killed in between, and writes it down under the change record.
+  if (registered.includes(heard.peerUrl) && identity.peerUrl === heard.peerUrl) return undefined;
   const owner = heard.question.list.members.find(
     ({ id, peerUrls }) => id !== identity.memberId && peerUrls.includes(heard.peerUrl),
   );
   if (owner === undefined) {
-    const because = `the configuration names ${heard.peerUrl}, registered is ${identity.peerUrl}`;
+    const because = `the configuration names ${heard.peerUrl}, registered is ${registered.join(', ')}`;
     return act({ kind: 'updatePeerUrl', peerUrl: heard.peerUrl }, because);
   }
   const refusal: Refusal = { kind: 'peerUrlTaken', by: owner };
@@ -112,8 +115,10 @@ export function planLeave(seen: Observed, identity: Identity): Plan {
   if (seen.paused) return blocked({ kind: 'paused', what: 'leaving' });
   const heard = heardOf(seen.cluster, 'the other members are asked before this one leaves');
   if (isPlan(heard)) return heard;
-  const wanted = { kind: 'remove', memberId: identity.memberId, provenDead: seen.process.kind === 'down' } as const;
-  return judged(heard, wanted, { kind: 'removeSelf' });
+  const wanted = { kind: 'remove', memberId: identity.memberId, provenDead: false } as const;
+  // The grant of this very role: by the time of the removal the document may carry the next one.
+  const grantId = seen.role.kind === 'known' ? seen.role.grantId : '';
+  return judged(heard, wanted, { kind: 'removeSelf', grantId });
 }
 
 function judged(heard: Heard, wanted: WantedChange, step: Step): Plan {

@@ -84,6 +84,8 @@ export interface RoleOrdersOptions {
   readonly reports: Pick<Reports, 'report'>;
   readonly random: Random;
   readonly log: Log;
+  /** What such a role would change in the cluster now, in sentences with numbers; for a dry run. Never throws for a silent cluster. */
+  readonly preview: (role: DesiredRole) => Promise<readonly string[]>;
 }
 
 /** An operator's orders about the role. What is refused changes nothing. */
@@ -140,7 +142,7 @@ export class RoleOrders implements RoleControl {
         ? []
         : [`set role.file in ${configFile} as well: at its next start the agent reads ${configured.file} again`]),
     ];
-    if (dryRun) return { done: false, dryRun, lines };
+    if (dryRun) return { done: false, dryRun, lines: [...lines, ...(await this.#options.preview(role))] };
     const event = keeper.switchSource(role, source, { force: accept });
     if (event.kind !== 'accepted') throw new OrderRefusedError(`${file}: ${event.why}`);
     this.#audit('role switch-source', `${file}${changes.length === 0 ? '' : `: ${changes.join(', ')}`}`);
@@ -176,7 +178,7 @@ export class RoleOrders implements RoleControl {
       ...(role.generation > 0 ? [`generation ${role.generation}`] : []),
       ...(request.endpoints === undefined ? [] : [`endpoints ${role.endpoints.join(' ') || 'none'}`]),
     ];
-    if (request.dryRun) return { done: false, dryRun: true, lines };
+    if (request.dryRun) return { done: false, dryRun: true, lines: [...lines, ...(await this.#options.preview(role))] };
     replaceRoleFile(file, edited);
     this.#audit('role set', lines.slice(1).join(', '));
     await link.watch(file);

@@ -46,6 +46,11 @@ export class StatusWatch {
     this.#quiet = true;
   }
 
+  /** The removal did not come to be: Status is asked as before. */
+  askAgain(): void {
+    this.#quiet = false;
+  }
+
   /** A new life began, or the old one is over. */
   begin(): void {
     this.#quiet = false;

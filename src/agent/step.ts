@@ -45,8 +45,8 @@ export type Step =
   | { readonly kind: 'promoteSelf'; readonly consent: LearnerConsent }
   /** Registers the peer URL that the configuration names, once our own listener answers there. */
   | { readonly kind: 'updatePeerUrl'; readonly peerUrl: string }
-  /** Hands leadership over if it leads, then removes the own member through another voter. */
-  | { readonly kind: 'removeSelf' }
+  /** Hands leadership over if it leads, then removes the own member through another voter. `grantId`: the grant that ends with it. */
+  | { readonly kind: 'removeSelf'; readonly grantId: string }
   /** Finds out what became of a change in which an agent of this node was interrupted, and clears its record. */
   | { readonly kind: 'resolveChange' }
   /** Makes a hold durable, so that it outlives the agent. */
@@ -84,7 +84,7 @@ export type Blocker =
   | { readonly kind: 'clusterSilent'; readonly because: string; readonly hint: string }
   | { readonly kind: 'oldMemberListed'; readonly memberId: MemberId }
   | { readonly kind: 'joinExpired'; readonly inMs: number }
-  | { readonly kind: 'spaceForJoin'; readonly neededBytes: number; readonly freeBytes: number }
+  | { readonly kind: 'spaceForJoin'; readonly neededBytes: number; readonly freeBytes: number | undefined }
   /** The safety check says no; one sentence with its numbers. */
   | {
       readonly kind: 'changeRefused';

@@ -1,6 +1,7 @@
 /** @pure file: the judgement of a change in one sentence for an operator. */
 
 import { formatId, type Member, type MemberId, type MemberList, memberById } from './member.ts';
+import { faultToleranceOf, quorumOf } from './quorum.ts';
 import type {
   ClusterNumbers,
   Refusal,
@@ -29,6 +30,12 @@ export function describeSafety({ wanted, list }: SafetyQuestion, verdict: Safety
       return `${what} is allowed: ${changeText(numbers)}${first}${against}`;
     }
   }
+}
+
+/** @pure What the vote of a learner will change, once it has it: `3 voters (quorum 2, 1 may fail, 3 answer now) become 4 voters (quorum 3, 1 may fail)`. */
+export function describeVote({ before }: SafetyNumbers): string {
+  const voters = before.voters + 1;
+  return `with its vote ${clusterText(before)} become ${plural(voters, 'voter')} (quorum ${quorumOf(voters)}, ${mayFailText(faultToleranceOf(voters))})`;
 }
 
 /** What an acceptance in a role document has to name; a removal has it in its sentence. */
@@ -75,8 +82,11 @@ function changeText({ before, after }: SafetyNumbers): string {
 }
 
 function clusterText({ voters, quorum, tolerance, counted }: ClusterNumbers): string {
-  const mayFail = tolerance === 0 ? 'none may fail' : `${tolerance} may fail`;
-  return `${plural(voters, 'voter')} (quorum ${quorum}, ${mayFail}, ${counted} ${counted === 1 ? 'answers' : 'answer'} now)`;
+  return `${plural(voters, 'voter')} (quorum ${quorum}, ${mayFailText(tolerance)}, ${counted} ${counted === 1 ? 'answers' : 'answer'} now)`;
+}
+
+function mayFailText(tolerance: number): string {
+  return tolerance === 0 ? 'none may fail' : `${tolerance} may fail`;
 }
 
 function refusalText(refusal: Refusal, numbers: SafetyNumbers): string {
@@ -134,6 +144,8 @@ export function standingText(standing: Standing): string {
       return `has applied index ${standing.appliedIndex}`;
     case 'goes':
       return 'is the one that goes';
+    case 'stopping':
+      return 'is being stopped';
     case 'unstarted':
       return 'was never started';
     case 'silent':

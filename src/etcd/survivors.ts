@@ -1,6 +1,7 @@
 /** @pure file: which voters can be counted on at this moment, and why the others cannot. */
 
 import { type ClusterId, type Member, type MemberId, type MemberList, votersOf } from './member.ts';
+import type { Activity } from './safety-question.ts';
 
 /** An answer may be this old. Unit: ms. Source: design, "Every change to the world". */
 export const answerMaxAgeMs = 2_000;
@@ -33,6 +34,8 @@ export type Standing =
   | { readonly kind: 'counts'; readonly appliedIndex: bigint }
   /** It is the one that is about to go. */
   | { readonly kind: 'goes' }
+  /** Its agent says that it stops it: it may answer for seconds yet. */
+  | { readonly kind: 'stopping' }
   /** It has never been started: nobody is there to answer. */
   | { readonly kind: 'unstarted' }
   | { readonly kind: 'silent' }
@@ -60,6 +63,8 @@ export interface Hearing {
   readonly leader: LeaderReport | undefined;
   /** Monotonic, ms. */
   readonly nowMs: number;
+  /** What the agents say of their members. Who is missing is `unknown`. */
+  readonly activities?: ReadonlyMap<MemberId, Activity>;
 }
 
 /** @pure Every voter of the list with its standing; `goes` names the one that is about to go, if one is. */
@@ -80,6 +85,7 @@ export function standingOf(member: Member, hearing: Hearing): Standing {
   const answer = newestAnswer(hearing.answers, member.id);
   if (answer === undefined) return { kind: member.name === '' ? 'unstarted' : 'silent' };
   if (answer.isLearner) return { kind: 'saysLearner' };
+  if (hearing.activities?.get(member.id) === 'stopping') return { kind: 'stopping' };
   const fault = answerFault(answer, hearing);
   return fault ?? { kind: 'counts', appliedIndex: answer.appliedIndex };
 }

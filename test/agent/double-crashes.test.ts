@@ -7,7 +7,8 @@
 import { describe, expect, test } from 'vitest';
 import { SeededRandom } from '../support/seeded-random.ts';
 import type { CrashPlan, Passed } from '../support/simulated-fleet/crash.ts';
-import { type Flow, flows } from '../support/simulated-fleet/flows.ts';
+import type { Flow } from '../support/simulated-fleet/flow.ts';
+import { flows } from '../support/simulated-fleet/flows.ts';
 import { crashPointsOf, plansFor, sweep } from '../support/simulated-fleet/sweep.ts';
 
 const everything = process.env['ETCD_TEST_VERSIONS'] === 'all';

@@ -1,7 +1,8 @@
 // Goal: a role document alone takes a node into the cluster, to its vote, out of it and back, whatever the others do meanwhile.
 // Method: whole agents on a simulated cluster and clock; no crashes here (crash-points.test.ts has those).
 import { describe, expect, test } from 'vitest';
-import { type Flow, flows, leaderOf, runFlow, without } from '../support/simulated-fleet/flows.ts';
+import { type Flow, leaderOf, without } from '../support/simulated-fleet/flow.ts';
+import { flows, runFlow } from '../support/simulated-fleet/flows.ts';
 import { crashPointsOf } from '../support/simulated-fleet/sweep.ts';
 import { SimulatedFleet } from '../support/simulated-fleet.ts';
 

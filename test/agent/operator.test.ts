@@ -115,7 +115,7 @@ describe('I04 a removal is final for its member', () => {
     expect(intent()).toBe('removed');
     const refusal = await start().catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(OrderRefusedError);
-    expect(refusal).toMatchObject({ hint: expect.stringContaining('"a member from scratch"') });
+    expect(refusal).toMatchObject({ hint: expect.stringContaining('etcd-node-agent join') });
     expect(intent()).toBe('removed');
     expect(machine.parts.agent.latest?.plan).toMatchObject({ kind: 'blocked', by: { kind: 'removedByOthers' } });
   });

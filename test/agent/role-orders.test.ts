@@ -294,6 +294,7 @@ async function boot(directory: string, disk: MemoryDisk, roleFile: string) {
   if (link.unusable() === undefined || !link.unusable()?.includes('version')) await link.watch(path(roleFile));
   const report = (event: AgentEvent) => void events.push(event);
   const orders = new RoleOrders({
+    preview: async ({ role }) => [`preview of ${role}`],
     link,
     config,
     state,

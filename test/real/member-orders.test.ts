@@ -1,18 +1,20 @@
-// Goal: a member whose disk is lost is replaced, a dead one is evicted, the last one is retired; nobody takes out one that lives.
+// Goal: a member whose disk is lost is replaced, a dead one is evicted, the last one is retired; nobody takes out one that lives; three
+// members become one and three again.
 // Method: agents with real etcd on loopback; the disk of one is wiped, another one is killed for good; orders by the local API.
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { command } from '../support/command.ts';
-import { testVersions } from '../support/etcd-binaries.ts';
+import { storyVersions, testVersions } from '../support/etcd-binaries.ts';
 import { eventually } from '../support/eventually.ts';
 import { type FleetNode, killAll } from '../support/fleet.ts';
 import { test } from '../support/fleet-test.ts';
 
 for (const binary of testVersions()) {
   describe(`etcd ${binary.version}`, () => {
-    test('K13 a lost disk is replaced, a dead voter evicted, the last member retired', { timeout: 240_000 }, async ({
-      fleet: make,
-    }) => {
+    test('K13 3 → 2 → 1 → 2 → 3: a lost disk is replaced, a dead voter evicted, and both come back', {
+      timeout: 240_000,
+    }, async ({ fleet: make }) => {
       const fleet = await make({ binary });
       const [n1, n2, n3] = fleet.nodes as [FleetNode, FleetNode, FleetNode];
       for (const node of fleet.nodes) grant(node, 'first', fleet.nodes);
@@ -48,10 +50,30 @@ for (const binary of testVersions()) {
       );
       await n1.until(({ cluster }) => cluster?.members.length === 2, 'two are left');
 
-      // 2 → 1, then the end of the cluster.
+      // 2 → 1, and back: the one that left under a new grant, the dead one as an empty machine under its old name.
       n3.writeRole({ role: 'leaving', grantId: 'first', accept: await acceptance(n3) });
       await n3.until(({ plan }) => plan.kind === 'converged', 'it has left', 40_000);
       await n1.until(({ cluster }) => cluster?.members.length === 1, 'it is alone');
+      grant(n3, 'second', [n1]);
+      await votes(n3, 2);
+      for (const path of ['data', 'state', 'run']) rmSync(join(n2.directory, path), { recursive: true });
+      await n2.startAgent();
+      grant(n2, 'second', [n1, n3]);
+      await votes(n2, 3);
+    });
+  });
+}
+
+for (const binary of storyVersions()) {
+  describe(`the last member on etcd ${binary.version}`, () => {
+    test('is retired by the id of its cluster alone, and its node may found another one', { timeout: 120_000 }, async ({
+      fleet: make,
+    }) => {
+      const fleet = await make({ binary, size: 1, founded: false });
+      const n1 = fleet.node('n1');
+      await n1.startAgent();
+      await n1.post('/v1/found');
+      await n1.ready();
       const clusterId = (await n1.status()).member?.clusterId ?? '';
       expect((await command(n1, 'retire', '--last-member', 'abc')).code).toBe(4);
       expect(await command(n1, 'retire', '--last-member', clusterId)).toMatchObject({ code: 0 });

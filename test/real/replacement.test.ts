@@ -1,9 +1,11 @@
 // Goal: all three members of a cluster are replaced one after the other while somebody writes all the time: no acknowledged write is lost,
 // and every member that comes back is another one, on data of its own.
-// Method: agents with real etcd; each node in turn leaves by command and joins again, with an open-loop writer (a write every 5 ms) on
+// Method: agents with real etcd; each node in turn leads, leaves by command and joins again, with an open-loop writer (a write every 5 ms) on
 // the two others from before the one until after the other; all that was acknowledged is read back.
 import { describe, expect } from 'vitest';
 import { testVersions } from '../support/etcd-binaries.ts';
+import { etcdctl } from '../support/etcdctl.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Fleet, FleetNode } from '../support/fleet.ts';
 import { test } from '../support/fleet-test.ts';
 import { type Gap, OpenLoopWriter } from '../support/open-loop-writer.ts';
@@ -17,6 +19,7 @@ for (const binary of testVersions()) {
       const before = await ids(fleet.nodes);
       const gaps: Gap[] = [];
       for (const node of fleet.nodes) {
+        await lead(fleet, node);
         node.writeRole({ role: 'consensus-member', grantId: `${node.name}-1`, endpoints: others(fleet, node) });
         await node.until(({ role }) => role.known, 'its role is known');
         const writer = new OpenLoopWriter(others(fleet, node));
@@ -45,6 +48,18 @@ for (const binary of testVersions()) {
       );
     });
   });
+}
+
+/** Makes this node's member the leader: it is as a leader that it leaves. */
+async function lead(fleet: Fleet, node: FleetNode): Promise<void> {
+  await eventually(
+    async () => {
+      if (await node.leads()) return true;
+      await etcdctl(await fleet.leader(), 'move-leader', (await node.memberId()).toString(16));
+      return undefined;
+    },
+    { withinMs: 20_000, everyMs: 200, what: `${node.name} leads` },
+  );
 }
 
 async function allVote(fleet: Fleet): Promise<void> {

@@ -53,6 +53,11 @@ export class FakeClock implements Clock {
     this.#moveTo(untilMs);
   }
 
+  /** All at once so much later, as for a machine that did nothing meanwhile; what fell due fires at the next {@link advance}. Unit: ms. */
+  leap(ms: number): void {
+    this.#moveTo(this.#monotonicMs + ms);
+  }
+
   /** Sets the wall clock forward or back (negative); no timer moves. Unit: ms. */
   jumpWall(byMs: number): void {
     this.#wallMs += byMs;

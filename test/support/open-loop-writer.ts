@@ -57,9 +57,10 @@ export class OpenLoopWriter {
   async end(): Promise<Gap> {
     clearInterval(this.#timer);
     this.#timer = undefined;
+    // The gap ends here; whether the writes that are still on their way fail is told by them.
     const { seen } = this;
     await Promise.all(this.#flying);
-    return seen;
+    return { ...seen, failed: this.#failed };
   }
 
   /** Acknowledged writes that the cluster no longer has, by a linearizable read of the first member that answers. */

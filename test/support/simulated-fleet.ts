@@ -2,7 +2,7 @@ import { sha256 } from '../../src/agent/change/hearing.ts';
 import type { EffectName } from '../../src/agent/effects.ts';
 import { type AcceptedRisk, listHash } from '../../src/etcd/accepted-risk.ts';
 import { changeRecordKey } from '../../src/etcd/change-record.ts';
-import { formatId, type Member } from '../../src/etcd/member.ts';
+import { formatId, type Member, sameUrls } from '../../src/etcd/member.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { SimulatedCluster } from './simulated-cluster/cluster.ts';
 import { LogBook } from './simulated-cluster/log-book.ts';
@@ -105,6 +105,12 @@ export class SimulatedFleet {
     this.node(name).kill();
   }
 
+  /** A machine on which etcd has ended goes down, and boots again. What was not synced fares as in a power loss. */
+  reboot(name: string): void {
+    if (this.node(name).etcd.isRunning) throw new Error(`etcd runs on ${name}`);
+    this.kill(name, 'powerLoss');
+  }
+
   /** The agent is killed right after its first such effect, and the next one comes only after `awayMs`. Returns whether it has died. */
   dieAndStayDown(name: string, effect: EffectName, awayMs: number): () => boolean {
     const occurrence = this.passed.filter((one) => one.node === name && one.effect === effect).length / 2 + 1;
@@ -125,10 +131,7 @@ export class SimulatedFleet {
   /** `n1 n2 n3(learner)`, sorted; by address, so that an unstarted member has a name as well. */
   get memberNames(): string {
     return this.members()
-      .map(({ peerUrls, isLearner }) => {
-        const node = this.sim.nodes.find(({ peerUrl }) => peerUrls.includes(peerUrl));
-        return `${node?.name}${isLearner ? '(learner)' : ''}`;
-      })
+      .map((member) => `${this.#ownerOf(member)?.name}${member.isLearner ? '(learner)' : ''}`)
       .sort()
       .join(' ');
   }
@@ -180,16 +183,15 @@ export class SimulatedFleet {
 
   /** Throws if something happened that never may. */
   check(): void {
-    const addresses = this.members().flatMap(({ peerUrls }) => peerUrls);
-    if (new Set(addresses).size < addresses.length)
-      this.#violations.push(`two members of one node: ${this.memberNames}`);
+    const owners = this.members().map((member) => this.#ownerOf(member));
+    if (new Set(owners).size < owners.length) this.#violations.push(`two members of one node: ${this.memberNames}`);
     if (this.members().filter(({ isLearner }) => isLearner).length > 1) this.#violations.push('two learners at once');
     for (const { name, ended } of this.nodes)
       if (ended !== undefined) throw new Error(`the agent of ${name} ended`, { cause: ended });
     if (this.#violations.length > 0) throw new Error(`${this.#violations.join('; ')}\n${this.describe()}`);
   }
 
-  /** What holds once all is over: no data is gone, each removal was reported once, no record stands. */
+  /** What holds once all is over: no data is gone, each removal was told once, each address is the configured one, no record stands. */
   checkEnd(): void {
     this.check();
     const wrong: string[] = [];
@@ -201,6 +203,11 @@ export class SimulatedFleet {
       const stones = node.state.tombstones.read();
       const count = stones.kind === 'ok' ? stones.value.length : 0;
       if (ids.length !== count) wrong.push(`${node.name} has ${count} tombstones and reported ${ids.length} removals`);
+    }
+    for (const { peerUrls, id } of this.members()) {
+      const node = this.nodes.find(({ peerUrl }) => sameUrls(peerUrls, [peerUrl]));
+      const isRecorded = node?.state.knownIdentity()?.peerUrl === node?.peerUrl;
+      if (node === undefined || !isRecorded) wrong.push(`no node has ${peerUrls.join()} of member ${formatId(id)}`);
     }
     if (this.changeRecord !== undefined) wrong.push(`the change record stands: ${this.changeRecord}`);
     if (wrong.length > 0) throw new Error(`${wrong.join('; ')}\n${this.describe()}`);
@@ -221,14 +228,19 @@ export class SimulatedFleet {
   }
 
   /** Converged, or refused for good; with its etcd running exactly if it is a member. */
-  #isContent({ plan, etcd, role }: FleetNode): boolean {
-    const isMember = this.members().some(({ peerUrls }) => peerUrls.includes(etcd.peerUrl));
+  #isContent(node: FleetNode): boolean {
+    const { plan, etcd, role } = node;
+    const isMember = this.members().some((member) => node.owns(member));
     if (isMember !== etcd.isServing || (!isMember && etcd.isRunning)) return false;
     return (
       plan.startsWith('converged') ||
       plan.startsWith('blocked changeRefused') ||
       (role === undefined && plan.startsWith('blocked roleUnknown'))
     );
+  }
+
+  #ownerOf(member: Member): FleetNode | undefined {
+    return this.nodes.find((node) => node.owns(member));
   }
 
   #newNode(name: string): FleetNode {

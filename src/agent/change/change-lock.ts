@@ -131,18 +131,30 @@ export class ChangeLock {
 
   /** Removes the record if it is still ours; whoever took it over clears it otherwise. */
   async clear(endpoint: string, held: HeldRecord): Promise<void> {
-    await this.#options.effects.doing('record.clear', async () => {
-      await this.#options.cluster.keys(endpoint).remove(held.key, { deadlineMs: keyMs });
-    });
+    const keys = this.#options.cluster.keys(endpoint);
+    const { applied } = await this.#options.effects.doing('record.clear', () =>
+      keys.remove(held.key, { deadlineMs: keyMs }),
+    );
+    if (!applied) await this.#clearRewritten(endpoint, held);
     this.#mayStand = false;
   }
 
+  /** A rewriting of ours whose answer was lost: the record is still this operation's, under another revision. */
+  async #clearRewritten(endpoint: string, { record }: HeldRecord): Promise<void> {
+    const keys = this.#options.cluster.keys(endpoint);
+    const key = await keys.get(changeRecordKey, { deadlineMs: keyMs });
+    const found = key === undefined ? undefined : decodeChangeRecord(key.value);
+    if (key === undefined || found?.operation !== record.operation || found.by !== this.#options.nodeId) return;
+    await keys.remove(key, { deadlineMs: keyMs });
+  }
+
   /** Removes a record that an earlier agent of this node left, if nothing of its change can be on its way any more. */
-  async dropOwn(endpoint: string): Promise<void> {
+  async dropOwn(endpoint: string, clusterId: ClusterId): Promise<void> {
     const keys = this.#options.cluster.keys(endpoint);
     const key = await keys.get(changeRecordKey, { deadlineMs: dropMs });
     const record = key === undefined ? undefined : decodeChangeRecord(key.value);
-    if (key === undefined || record === undefined || !this.#needsNoWaiting(record)) return;
+    // An endpoint of the role may belong to another cluster, in which a node has the same name.
+    if (key === undefined || record?.clusterId !== formatId(clusterId) || !this.#needsNoWaiting(record)) return;
     await this.#options.effects.doing('record.clear', () => keys.remove(key, { deadlineMs: dropMs }));
   }
 

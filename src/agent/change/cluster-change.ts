@@ -10,13 +10,14 @@ import { judgeChange } from '../../etcd/safety.ts';
 import { refusalHint } from '../../etcd/safety-hint.ts';
 import type { SafetyQuestion, SafetyVerdict, WantedChange } from '../../etcd/safety-question.ts';
 import { describeSafety } from '../../etcd/safety-text.ts';
+import { answerFault, newestAnswer } from '../../etcd/survivors.ts';
 import type { Effects } from '../effects.ts';
 import type { Journal, JournalEntry } from '../journal.ts';
 import type { ClusterPort } from '../ports.ts';
 import type { Step } from '../step.ts';
 import type { ChangeLock, HeldRecord } from './change-lock.ts';
 import { handOver, handOverMs } from './hand-over.ts';
-import { endpointsOf, type Heard, type Hearings, sha256 } from './hearing.ts';
+import { type Heard, type Hearings, reachedOf, sha256 } from './hearing.ts';
 
 /** The safety check said no, with its numbers. Nothing was changed. */
 export class ChangeRefusedError extends AgentError {
@@ -31,6 +32,11 @@ export class ChangeRefusedError extends AgentError {
 /** The change record cannot be written: the database is full. Nothing was changed. */
 export class RecordNotWrittenError extends AgentError {
   readonly code = 'RECORD_NOT_WRITTEN';
+}
+
+/** What was heard of the cluster was too old before the change could be sent. Nothing was sent. */
+export class ChangeLateError extends AgentError {
+  readonly code = 'CHANGE_LATE';
 }
 
 /** Nobody can say yet whether the change was applied; the next turn reads the list. */
@@ -65,8 +71,8 @@ export interface ChangeRequest {
   readonly down?: () => Promise<void>;
   /** For `down`: how long that may take. Unit: ms, default 45 000. */
   readonly downMs?: number;
-  /** Right after it is known to be applied, before the record is cleared. */
-  readonly afterwards?: (list: MemberList) => void;
+  /** Right after it is known to be applied, before the record is cleared. `needless`: the list showed it so before anything was sent. */
+  readonly afterwards?: (list: MemberList, how: ChangeOutcome['kind'], heard: Heard) => void;
   /** Goes on without the change record when etcd cannot be written (NOSPACE). An operator's flag. */
   readonly withoutRecord?: boolean;
 }
@@ -82,6 +88,10 @@ export interface ChangeOutcome {
 /** A late application is waited for; longer than that is for the next turn. Unit: ms. */
 const readBackMs = 15_000;
 const readBackEveryMs = 500;
+/** What was heard counts for so long by the wall clock, which a suspended machine does not stop. Unit: ms. */
+const freshForMs = 5_000;
+/** So often the cluster is heard before one act. */
+const freshTries = 3;
 /** No record may ask others to wait longer. Unit: ms. */
 const maxWaitMs = 600_000;
 
@@ -93,8 +103,8 @@ export interface ClusterChangesOptions {
   readonly effects: Effects;
   readonly clock: Clock;
   readonly log: Log;
-  /** Stop asking the own member for its Status. */
-  readonly quiet: () => void;
+  /** Stop asking the own member for its Status, and ask again after all. */
+  readonly quiet: (quiet: boolean) => void;
 }
 
 /**
@@ -103,6 +113,8 @@ export interface ClusterChangesOptions {
  */
 export class ClusterChanges {
   readonly #options: ClusterChangesOptions;
+  /** The own member, after a removal whose fate is not known: it is not asked for its Status. */
+  #mayBeGone: MemberId | undefined;
 
   constructor(options: ClusterChangesOptions) {
     this.#options = options;
@@ -114,15 +126,24 @@ export class ClusterChanges {
   }
 
   /** Finds out what became of an interrupted change of this node, and clears its record. Throws as {@link make} does. */
-  async resolve(endpoints: readonly string[]): Promise<void> {
+  async resolve(endpoints: readonly string[], clusterId: ClusterId | undefined): Promise<void> {
     const { hearings, lock, journal, cluster, effects } = this.#options;
-    const { list, through } = await hearings.hear({ endpoints, clusterId: undefined });
+    const { list, through } = await hearings.hear({ endpoints, clusterId });
     const listNow = async () =>
       await cluster.memberList(through, { linearizable: true, timeoutMs: callDeadlines.listMs });
     await lock.resolveOwn(through, list.clusterId, listNow);
+    await this.#askAgainUnlessGone(listNow);
     for (const entry of journal.interrupted().filter(({ what }) => isChangeEntry(what))) {
       effects.do('change.done', () => journal.end(entry, 'failed', 'it was interrupted; its record was resolved'));
     }
+  }
+
+  /** The removal of the own member did not come to be, and cannot be on its way any more: its Status is asked as before. */
+  async #askAgainUnlessGone(listNow: () => Promise<MemberList>): Promise<void> {
+    if (this.#mayBeGone === undefined) return;
+    const stays = memberById((await listNow()).members, this.#mayBeGone) !== undefined;
+    this.#mayBeGone = undefined;
+    if (stays) this.#options.quiet(false);
   }
 
   /** What the check says now; nothing is changed, and no record is taken. Throws ClusterSilentError, OtherClusterError. */
@@ -131,7 +152,7 @@ export class ClusterChanges {
   }
 
   /**
-   * Throws {@link ChangeRefusedError}, ChangeUnderWayError, {@link RecordNotWrittenError}, {@link HandOverFailedError}, {@link ChangeUnknownError},
+   * Throws {@link ChangeRefusedError}, ChangeUnderWayError, {@link RecordNotWrittenError}, {@link HandOverFailedError}, {@link ChangeLateError}, {@link ChangeUnknownError},
    * ClusterSilentError, OtherClusterError, EtcdError (a refusal of etcd's own).
    */
   async make(request: ChangeRequest): Promise<ChangeOutcome> {
@@ -170,39 +191,88 @@ export class ClusterChanges {
     const { hearings, lock } = this.#options;
     let held = taken;
     let sent = false;
+    let hushed = false;
     let entry: JournalEntry | undefined;
     try {
-      const heard = await hearings.hear(request);
-      const { verdict, text, question } = this.#judge(request, heard);
-      if (verdict?.kind === 'refused') throw new ChangeRefusedError(text, verdict, refusalHint(verdict.refusal));
-      if (verdict?.kind === 'needless') {
-        request.afterwards?.(heard.list);
-        await this.#clear(through, held);
-        return { kind: 'needless', list: heard.list, text };
-      }
+      let judged = this.#allowed(request, await hearings.hear(request));
+      if (judged.verdict.kind === 'needless') return await this.#needless(request, judged, through, held);
       // A stop goes on after a crash from its intent, so that stands before anything is done to etcd.
-      if (request.change.kind === 'down') await request.beforeAct?.(heard);
-      if (verdict?.handOverFirst === true) await this.#handOver(request, question);
-      const leader = await this.#leaderAfter(request, heard, verdict?.handOverFirst === true);
-      if (request.change.kind !== 'down') await request.beforeAct?.(heard);
-      entry = this.#begin(request, text);
-      if (held !== undefined) held = await lock.sending(through, held);
-      if (request.self !== undefined && concernsSelf(request)) this.#options.quiet();
+      if (request.change.kind === 'down') await request.beforeAct?.(judged.heard);
+      if (judged.handOverFirst) {
+        await this.#handOver(request, judged.question);
+        judged = this.#handedOver(request, await hearings.hear(request));
+      }
+      if (request.change.kind !== 'down') await request.beforeAct?.(judged.heard);
+      entry = this.#begin(request, judged.text);
+      for (let tries = 1; ; tries++) {
+        if (held !== undefined) held = await lock.sending(through, held);
+        if (this.#isFresh(request, judged)) break;
+        if (tries === freshTries)
+          throw new ChangeLateError('etcd is too slow: what it says is old by the time that the record is written');
+        judged = this.#handedOver(request, await hearings.hear(request));
+        if (judged.verdict.kind === 'needless') {
+          this.#end(request, entry);
+          return await this.#needless(request, judged, through, held);
+        }
+        if (request.change.kind !== 'down') await request.beforeAct?.(judged.heard);
+      }
+      hushed = concernsSelf(request) && (request.change.kind === 'remove' || request.change.kind === 'down');
+      if (hushed) this.#options.quiet(true);
       sent = true;
-      const list = await this.#actAndVerify(request, heard, leader);
+      const list = await this.#actAndVerify(request, judged.heard);
       this.#end(request, entry);
-      request.afterwards?.(list);
+      request.afterwards?.(list, 'applied', judged.heard);
       await this.#clear(through, held);
-      return { kind: 'applied', list, text };
+      return { kind: 'applied', list, text: judged.text };
     } catch (error) {
       // A change whose fate is unknown keeps its record: whoever comes next resolves it first.
       const settled = !sent || (error instanceof AgentError && outcomeOf(error) === 'refused');
+      if (settled && hushed) this.#options.quiet(false);
+      if (!settled && hushed && request.change.kind === 'remove') this.#mayBeGone = request.change.memberId;
       if (settled && error instanceof AgentError) {
         if (entry !== undefined) this.#options.journal.end(entry, 'failed', describeError(error));
         await this.#clear(through, held);
       }
       throw error;
     }
+  }
+
+  async #needless(
+    request: ChangeRequest,
+    { heard, text }: Judged,
+    through: string,
+    held: HeldRecord | undefined,
+  ): Promise<ChangeOutcome> {
+    request.afterwards?.(heard.list, 'needless', heard);
+    await this.#clear(through, held);
+    return { kind: 'needless', list: heard.list, text };
+  }
+
+  /** Throws {@link ChangeRefusedError}. */
+  #allowed(request: ChangeRequest, heard: Heard): Judged {
+    const judged = this.#judge(request, heard);
+    const { verdict, text } = judged;
+    if (verdict.kind === 'refused') throw new ChangeRefusedError(text, verdict, refusalHint(verdict.refusal));
+    return judged;
+  }
+
+  /** The judgement anew after leadership was moved: that may have taken seconds, in which another voter may have died. */
+  #handedOver(request: ChangeRequest, heard: Heard): Judged {
+    const judged = this.#allowed(request, heard);
+    if (!judged.handOverFirst || request.change.kind === 'down') return judged;
+    throw new HandOverFailedError('it leads again, although leadership was handed over', {
+      hint: 'Look at the other voters (`etcd-node-agent members`); the agent tries again.',
+    });
+  }
+
+  /**
+   * Right before the act: whether what was heard still counts. Writing the record may have taken seconds, and the machine may have been
+   * suspended, in which case somebody else may hold the record by now: it is written once more after the cluster was heard anew.
+   */
+  #isFresh(request: ChangeRequest, { heard }: Judged): boolean {
+    const wallAgeMs = this.#options.clock.wallMs() - heard.listAtWallMs;
+    if (wallAgeMs < 0 || wallAgeMs > freshForMs) return false;
+    return this.#judge(request, heard).verdict.kind === 'allowed';
   }
 
   /** A stop has its intent on disk, and a journal that cannot be written keeps no etcd up. */
@@ -244,20 +314,22 @@ export class ClusterChanges {
   }
 
   #judge(request: Omit<ChangeRequest, 'beforeAct' | 'down' | 'afterwards'>, heard: Heard): Judged {
-    const { change, accepted, force } = request;
+    const { accepted, force } = request;
+    const change = consentNow(request.change, heard, this.#options.clock.monotonicMs());
     const question = this.#question(heard, accepted, force);
     if (change.kind === 'updateUrls') {
       const member = memberById(heard.list.members, change.memberId);
-      const same = member !== undefined && sameUrls(member.peerUrls, change.peerUrls);
+      const same = change.peerUrls.every((url) => member?.peerUrls.includes(url) === true);
       const text = `member ${formatId(change.memberId)} is registered at ${change.peerUrls.join(', ')}${same ? ' already' : ''}`;
       // Its vote counts before and after; what could go wrong is that the change cannot be committed now.
       const asAdd = judgeChange({ ...question, wanted: { kind: 'addLearner', peerUrl: '' }, maxLearners: 99 });
-      if (same) return { verdict: { ...asAdd, kind: 'needless' }, text, question, heard };
-      return { verdict: asAdd, text, question, heard };
+      const verdict: SafetyVerdict = same ? { ...asAdd, kind: 'needless' } : asAdd;
+      return { verdict, text, question, heard, handOverFirst: false };
     }
     const asked = { ...question, wanted: change };
     const verdict = judgeChange(asked);
-    return { verdict, text: describeSafety(asked, verdict), question, heard };
+    const handOverFirst = verdict.kind === 'allowed' && verdict.handOverFirst;
+    return { verdict, text: describeSafety(asked, verdict), question, heard, handOverFirst };
   }
 
   #question(heard: Heard, accepted: readonly AcceptedRisk[], force: boolean): Omit<SafetyQuestion, 'wanted'> {
@@ -279,7 +351,7 @@ export class ClusterChanges {
     const goes = change.kind === 'remove' || change.kind === 'down' ? change.memberId : undefined;
     const stay = heard.list.members.filter(({ id }) => id !== goes);
     const leader = heard.leader?.memberId === goes ? undefined : heard.leader?.memberId;
-    const [endpoint] = endpointsOf(answering(stay, heard), leader);
+    const [endpoint] = reachedOf(heard, stay, leader);
     return endpoint ?? self?.endpoint ?? heard.through;
   }
 
@@ -302,25 +374,12 @@ export class ClusterChanges {
     });
   }
 
-  /** Who leads now, read again after a hand-over. */
-  async #leaderAfter(request: ChangeRequest, heard: Heard, moved: boolean): Promise<MemberId | undefined> {
-    if (!moved) return heard.leader?.memberId;
-    for (const member of answering(heard.list.members, heard)) {
-      if (member.id === request.self?.memberId) continue;
-      const [endpoint] = member.clientUrls;
-      const seen =
-        endpoint === undefined ? undefined : await this.#options.cluster.status(endpoint, 1_000).catch(() => undefined);
-      if (seen !== undefined && seen.leader !== 0n) return seen.leader;
-    }
-    return undefined;
-  }
-
-  async #actAndVerify(request: ChangeRequest, heard: Heard, leader: MemberId | undefined): Promise<MemberList> {
+  async #actAndVerify(request: ChangeRequest, heard: Heard): Promise<MemberList> {
     const { change } = request;
     const goes = change.kind === 'remove' || change.kind === 'down' ? change.memberId : undefined;
     const learner = change.kind === 'promote' ? change.memberId : undefined;
-    const askable = answering(heard.list.members, heard).filter(({ id }) => id !== goes && id !== learner);
-    const endpoints = endpointsOf(askable, leader);
+    const askable = heard.list.members.filter(({ id }) => id !== goes && id !== learner);
+    const endpoints = reachedOf(heard, askable, heard.leader?.memberId);
     const act = endpoints[0] ?? request.self?.endpoint ?? heard.through;
     if (change.kind === 'down') {
       await this.#options.effects.doing('change.down', async () => await request.down?.());
@@ -386,6 +445,8 @@ export interface Judged {
   readonly text: string;
   readonly question: Omit<SafetyQuestion, 'wanted'>;
   readonly heard: Heard;
+  /** It leads, and leadership is moved before it goes. */
+  readonly handOverFirst: boolean;
 }
 
 /** Steps of the plan that make a change; they stand in the journal from before the record is written. */
@@ -444,8 +505,16 @@ function withoutRecordHint({ change }: ChangeRequest): string {
   return " If the member must go before that: the order with `--without-record` goes on etcd's own checks alone.";
 }
 
-/** Members that answered in the hearing. */
-function answering(members: readonly MemberOf[], heard: Heard): readonly MemberOf[] {
-  return members.filter(({ id }) => heard.answers.some((answer) => answer.memberId === id));
+/**
+ * What the learner shows of itself in this very hearing: a plan that rests on an earlier one must not count its age twice, nor what was so
+ * before. Undefined if it is not in sync now.
+ */
+function consentNow(change: Change, heard: Heard, nowMs: number): Change {
+  if (change.kind !== 'promote' || change.consent === undefined) return change;
+  const { consent, memberId } = change;
+  const answer = newestAnswer(heard.answers, memberId);
+  if (answer === undefined || answerFault(answer, { ...heard, nowMs }) !== undefined)
+    return { ...change, consent: undefined };
+  const stableForMs = consent.stableForMs + Math.max(0, answer.atMs - consent.atMs);
+  return { ...change, consent: { stableForMs, atMs: answer.atMs } };
 }
-type MemberOf = MemberList['members'][number];

@@ -33,8 +33,8 @@ export interface ClusterWatchOptions {
 
 /** A hearing is used by plans for so long; what is done is judged by a fresh one. Unit: ms. */
 const freshMs = 1_500;
-/** A learner on its way to its vote is heard at this pace at least. Unit: ms. */
-const learnerMs = 200;
+/** Between two hearings, from the first to the longest: a small learner is in sync in about 0.1 s, a large one in minutes. Unit: ms. */
+const paces = { promote: [100, 2_000], other: [freshMs, 5_000] } as const;
 /** A silent cluster is asked again after this. Unit: ms. */
 const silentAgainMs = 2_000;
 /** Space that a joiner needs in any case. Unit: bytes. */
@@ -43,6 +43,8 @@ const minSpaceBytes = 1024 ** 3;
 /** Hears the cluster while this node joins, waits for its vote or leaves, and never otherwise. */
 export class ClusterWatch {
   readonly #options: ClusterWatchOptions;
+  /** How often the cluster was heard in a row for the same purpose. */
+  #times = { purpose: 'none', count: 0 };
   #latest: { readonly seen: ClusterSeen; readonly atMs: number; readonly heard: Heard | undefined } | undefined;
   /** Since when our learner has been in sync at every look. Monotonic, ms. */
   #stableSinceMs: number | undefined;
@@ -56,6 +58,7 @@ export class ClusterWatch {
   /** Something was changed: what was heard before counts no more. */
   forget(): void {
     this.#latest = undefined;
+    this.#times = { purpose: 'none', count: 0 };
   }
 
   /** Never throws for a silent cluster. */
@@ -68,10 +71,17 @@ export class ClusterWatch {
       return { kind: 'notAsked' };
     }
     const now = this.#options.clock.monotonicMs();
-    const maxAgeMs = purpose === 'promote' ? learnerMs : this.#latest?.seen.kind === 'silent' ? silentAgainMs : freshMs;
-    if (this.#latest !== undefined && now - this.#latest.atMs < maxAgeMs) return this.#current(moment);
+    if (this.#latest !== undefined && now - this.#latest.atMs < this.#paceMs(purpose)) return this.#current(moment);
+    this.#times = { purpose, count: this.#times.purpose === purpose ? this.#times.count + 1 : 0 };
     await this.#hear(moment);
     return this.#current(moment);
+  }
+
+  /** A wait that goes on asks less and less often: each hearing asks everybody for a Status. */
+  #paceMs(purpose: string): number {
+    if (this.#latest?.seen.kind === 'silent') return silentAgainMs;
+    const [first, longest] = purpose === 'promote' ? paces.promote : paces.other;
+    return Math.min(longest, first * 1.5 ** (this.#times.purpose === purpose ? this.#times.count : 0));
   }
 
   async #hear(moment: ClusterMoment): Promise<void> {
@@ -96,7 +106,8 @@ export class ClusterWatch {
     if (latest.heard === undefined) return latest.seen;
     const { list, listAtMs, answers, leader, activities, leaderDbBytes } = latest.heard;
     const { clock, host, dataRoot, peerUrl } = this.#options;
-    const nowMs = clock.monotonicMs();
+    // What was heard is judged as of then: a plan says what was so, and whatever is done is judged by a hearing of its own.
+    const nowMs = Math.min(clock.monotonicMs(), latest.atMs + freshMs);
     return {
       kind: 'heard',
       question: {
@@ -113,7 +124,7 @@ export class ClusterWatch {
       peerUrl: peerUrl(),
       consent: this.#consent(identity?.memberId, latest.heard),
       space: { neededBytes: Math.max(minSpaceBytes, 2.5 * (leaderDbBytes ?? 0)), freeBytes: host.freeBytes(dataRoot) },
-      stalledForMs: this.#progress === undefined ? 0 : nowMs - this.#progress.sinceMs,
+      stalledForMs: this.#progress === undefined ? 0 : clock.monotonicMs() - this.#progress.sinceMs,
     };
   }
 
@@ -163,7 +174,7 @@ function purposeOf(
   const self = memberById(identity.lastMembers, identity.memberId);
   if (!ready || self === undefined) return 'none';
   if (self.isLearner) return 'promote';
-  return identity.peerUrl === peerUrl ? 'none' : 'address';
+  return self.peerUrls.includes(peerUrl) && identity.peerUrl === peerUrl ? 'none' : 'address';
 }
 
 /** A joiner goes where its role says, or where it has begun to join; a member belongs to its cluster. */

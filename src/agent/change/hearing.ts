@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { type Clock, delay } from '../../base/clock.ts';
 import { AgentError, describeError } from '../../base/errors.ts';
 import type { Sha256 } from '../../etcd/accepted-risk.ts';
+import { changeRecordKey, decodeChangeRecord } from '../../etcd/change-record.ts';
+import type { EtcdKey } from '../../etcd/keys.ts';
 import {
   type ClusterId,
   formatId,
@@ -9,6 +11,7 @@ import {
   type MemberId,
   type MemberList,
   memberById,
+  parseId,
 } from '../../etcd/member.ts';
 import { decodeMemberKey, memberKeyMaxAgeMs, memberKeyPrefix, memberOfKey } from '../../etcd/member-key.ts';
 import type { Activity } from '../../etcd/safety-question.ts';
@@ -31,6 +34,8 @@ export interface Heard {
   readonly list: MemberList;
   /** When the list came; times are monotonic, ms. */
   readonly listAtMs: number;
+  /** The same by the wall clock, which goes on while the machine is suspended. Unit: ms. */
+  readonly listAtWallMs: number;
   /** The endpoint that gave the list. */
   readonly through: string;
   readonly answers: readonly MemberAnswer[];
@@ -38,6 +43,8 @@ export interface Heard {
   readonly activities: ReadonlyMap<MemberId, Activity>;
   /** Of the leader, where it answered; for the space that a joiner needs. Unit: bytes. */
   readonly leaderDbBytes: number | undefined;
+  /** The address at which each member answered: of several it may have, the one that leads to it from here. */
+  readonly reachedAt: ReadonlyMap<MemberId, string>;
   /** The whole answers, for `members`. */
   readonly statuses: ReadonlyMap<MemberId, MemberStatusAnswer>;
 }
@@ -58,19 +65,22 @@ export interface HearingQuestion {
   readonly endpoints: readonly string[];
   /** Undefined: whatever cluster it is. */
   readonly clusterId: ClusterId | undefined;
-  /** Not asked for its Status at the end: in flight at its removal that call kills etcd. */
-  readonly quiet?: MemberId | undefined;
 }
 
 /** SHA-256 in hex, as the pure files want it. */
 export const sha256: Sha256 = (text) => createHash('sha256').update(text).digest('hex');
 
-/** Asks the cluster before a change: list, leader, then everybody else, in this order. */
+/**
+ * Asks the cluster before a change: list, leader, then everybody else, in this order. A member that is being removed is not asked
+ * for its Status: in flight at its removal that call kills etcd.
+ */
 export class Hearings {
   readonly #cluster: ClusterPort;
   readonly #clock: Clock;
   /** When a revision of a member's key was first seen here; other clocks are not trusted. */
   readonly #firstSeen = new Map<MemberId, { readonly revision: bigint; readonly atMs: number }>();
+  /** The same for the change record. */
+  #recordSeen: { readonly revision: bigint; readonly atMs: number } | undefined;
 
   constructor(options: { readonly cluster: ClusterPort; readonly clock: Clock }) {
     this.#cluster = options.cluster;
@@ -81,47 +91,53 @@ export class Hearings {
   async hear(question: HearingQuestion): Promise<Heard> {
     const { list, through } = await this.#firstList(question);
     const listAtMs = this.#clock.monotonicMs();
-    if (question.clusterId !== undefined && list.clusterId !== question.clusterId) {
-      throw new OtherClusterError(
-        `${through} belongs to cluster ${formatId(list.clusterId)}, and this node to cluster ${formatId(question.clusterId)}`,
-        { hint: 'Correct the endpoints or the cluster id of the role document.' },
-      );
-    }
-    const [first, activities] = await Promise.all([
-      this.#statuses(list.members, question.quiet),
-      this.#activities(through),
-    ]);
+    const listAtWallMs = this.#clock.wallMs();
+    const { activities, goes } = await this.#said(through);
+    const asked = list.members.filter(({ id }) => id !== goes);
+    const first = await this.#statuses(asked);
     const leading = first.find(({ status }) => status.leader !== 0n && status.leader === status.memberId);
     const leader: LeaderReport | undefined =
       leading === undefined
         ? undefined
         : { memberId: leading.status.memberId, index: leading.status.raftIndex, atMs: leading.atMs };
     // What the others have applied counts only if they were asked after the leader had said how far the cluster is.
-    const again = list.members.filter(({ id }) => first.some(({ status }) => status.memberId === id));
-    const second = leader === undefined ? [] : await this.#statuses(again, question.quiet, leader.index);
+    const again = asked.filter(({ id }) => first.some(({ status }) => status.memberId === id));
+    const second = leader === undefined ? [] : await this.#statuses(again, leader.index);
     return {
       list,
       listAtMs,
+      listAtWallMs,
       through,
       leader,
       answers: second.map(answerOf),
       activities,
       leaderDbBytes: leading === undefined ? undefined : Number(leading.status.dbSizeBytes),
+      reachedAt: new Map([...first, ...second].map(({ status, endpoint }) => [status.memberId, endpoint])),
       statuses: new Map([...first, ...second].map(({ status }) => [status.memberId, status])),
     };
   }
 
-  /** The first linearizable list, whoever gives it; silent endpoints cost nothing beside an answer. */
-  async #firstList({ endpoints }: HearingQuestion): Promise<{ list: MemberList; through: string }> {
+  /**
+   * The first linearizable list of the cluster that is meant, whoever gives it; silent endpoints cost nothing beside an answer, and
+   * neither does one that belongs to another cluster.
+   */
+  async #firstList({ endpoints, clusterId }: HearingQuestion): Promise<{ list: MemberList; through: string }> {
     const unique = [...new Set(endpoints)];
     try {
       return await Promise.any(
-        unique.map(async (through) => ({
-          list: await this.#cluster.memberList(through, { linearizable: true, timeoutMs: listMs }),
-          through,
-        })),
+        unique.map(async (through) => {
+          const list = await this.#cluster.memberList(through, { linearizable: true, timeoutMs: listMs });
+          if (clusterId === undefined || list.clusterId === clusterId) return { list, through };
+          throw new OtherClusterError(
+            `${through} belongs to cluster ${formatId(list.clusterId)}, and this node to cluster ${formatId(clusterId)}`,
+            { hint: 'Correct the endpoints or the cluster id of the role document.' },
+          );
+        }),
       );
     } catch (error) {
+      const foreign =
+        error instanceof AggregateError ? error.errors.find((one) => one instanceof OtherClusterError) : undefined;
+      if (foreign !== undefined) throw foreign;
       const cause = error instanceof AggregateError ? error.errors.map(describeError).join('; ') : describeError(error);
       throw new ClusterSilentError(
         unique.length === 0
@@ -133,8 +149,8 @@ export class Hearings {
   }
 
   /** `upTo`: asked again for a moment until it has applied that index; under load a follower is some entries behind. */
-  async #statuses(members: readonly Member[], quiet: MemberId | undefined, upTo = 0n): Promise<readonly Answered[]> {
-    const asked = members.filter(({ id, clientUrls }) => id !== quiet && clientUrls.length > 0);
+  async #statuses(members: readonly Member[], upTo = 0n): Promise<readonly Answered[]> {
+    const asked = members.filter(({ clientUrls }) => clientUrls.length > 0);
     const answers = await Promise.all(asked.map((member) => this.#caughtUp(member, upTo)));
     return answers.filter((answer) => answer !== undefined);
   }
@@ -159,7 +175,7 @@ export class Hearings {
       try {
         const status = await this.#cluster.status(endpoint, leftMs);
         // An address that was taken over by another member says nothing about this one.
-        if (status.memberId === member.id) return { status, askedAtMs, atMs: this.#clock.monotonicMs() };
+        if (status.memberId === member.id) return { status, endpoint, askedAtMs, atMs: this.#clock.monotonicMs() };
       } catch {
         // Silence; the next address of the same member, if it has one.
       }
@@ -167,12 +183,27 @@ export class Hearings {
     return undefined;
   }
 
-  /** What the agents say of their members; a key that was not written for 3 minutes says nothing. */
-  async #activities(through: string): Promise<ReadonlyMap<MemberId, Activity>> {
-    const found = await this.#cluster
-      .keys(through)
-      .list(memberKeyPrefix, { deadlineMs: keysMs })
-      .catch(() => []);
+  /** What the agents say of their members, and whom one of them is removing right now. */
+  async #said(through: string): Promise<{ activities: ReadonlyMap<MemberId, Activity>; goes: MemberId | undefined }> {
+    const keys = this.#cluster.keys(through);
+    const [members, record] = await Promise.all([
+      keys.list(memberKeyPrefix, { deadlineMs: keysMs }).catch(() => []),
+      keys.get(changeRecordKey, { deadlineMs: keysMs }).catch(() => undefined),
+    ]);
+    return { activities: this.#activities(members), goes: record === undefined ? undefined : this.#goes(record) };
+  }
+
+  /** Whom a record is removing. Once it could be taken over, its call is on its way no more, and its target counts as before. */
+  #goes({ value, modRevision }: EtcdKey): MemberId | undefined {
+    const now = this.#clock.monotonicMs();
+    if (this.#recordSeen?.revision !== modRevision) this.#recordSeen = { revision: modRevision, atMs: now };
+    const change = decodeChangeRecord(value);
+    if (change?.kind !== 'remove' || change.phase !== 'sending') return undefined;
+    return now - this.#recordSeen.atMs < change.waitMs ? parseId(change.target) : undefined;
+  }
+
+  /** A key that was not written for 3 minutes says nothing. */
+  #activities(found: readonly EtcdKey[]): ReadonlyMap<MemberId, Activity> {
     const now = this.#clock.monotonicMs();
     const activities = new Map<MemberId, Activity>();
     for (const { key, value, modRevision } of found) {
@@ -190,6 +221,7 @@ export class Hearings {
 
 interface Answered {
   readonly status: MemberStatusAnswer;
+  readonly endpoint: string;
   readonly askedAtMs: number;
   readonly atMs: number;
 }
@@ -206,9 +238,9 @@ function answerOf({ status, askedAtMs, atMs }: Answered): MemberAnswer {
   };
 }
 
-/** @pure Client URLs of these members, those of `first` before the others. */
-export function endpointsOf(members: readonly Member[], first?: MemberId): readonly string[] {
+/** @pure The addresses at which these members answered, that of `first` before the others; learners are left out. */
+export function reachedOf(heard: Heard, members: readonly Member[], first?: MemberId): readonly string[] {
   const leading = first === undefined ? undefined : memberById(members, first);
   const rest = members.filter((member) => member.id !== first && !member.isLearner);
-  return [...(leading?.clientUrls ?? []), ...rest.flatMap(({ clientUrls }) => clientUrls)];
+  return [...(leading === undefined ? [] : [leading]), ...rest].flatMap(({ id }) => heard.reachedAt.get(id) ?? []);
 }

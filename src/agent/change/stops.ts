@@ -2,7 +2,7 @@ import { type Clock, delay } from '../../base/clock.ts';
 import { AgentError, describeError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { type AcceptedRisk, isAccepted, listHash } from '../../etcd/accepted-risk.ts';
-import { memberById } from '../../etcd/member.ts';
+import { type Member, type MemberId, memberById, votersOf } from '../../etcd/member.ts';
 import { quorumOf } from '../../etcd/quorum.ts';
 import { refusalHint } from '../../etcd/safety-hint.ts';
 import type { Effects } from '../effects.ts';
@@ -80,6 +80,7 @@ type NoRecord = { readonly because: string };
 export class Stops {
   readonly #options: StopsOptions;
   #waiting = 0;
+  #withdrawals = 0;
   #shutdown: Promise<readonly string[]> | undefined;
   #tidied = false;
   #tidyDueMs = 0;
@@ -95,7 +96,7 @@ export class Stops {
 
   /** What a stop would come to now, in sentences. Throws as {@link end} does; nothing is changed. */
   async judge({ force }: { readonly force: boolean }): Promise<readonly string[]> {
-    const identity = this.#voter();
+    const identity = await this.#voter();
     if ('because' in identity) return [identity.because];
     try {
       const { verdict, text } = await this.#options.changes.judge(this.#request(identity, force));
@@ -113,7 +114,7 @@ export class Stops {
    * OrderRefusedError (no quorum answers) with nothing done; {@link StopNotOverError}.
    */
   async end(wish: StopWish): Promise<readonly string[]> {
-    const identity = this.#voter();
+    const identity = await this.#voter();
     let intended = false;
     let told = false;
     const intend = () => {
@@ -183,9 +184,18 @@ export class Stops {
     return moved ? 'leadership was handed over' : 'nobody took leadership over; the others elect';
   }
 
-  /** Asks again while somebody else changes the cluster, for 30 s; each time between two turns of the agent. */
+  /** The last order counts: a stop that still waits is not carried out after a `start`. */
+  withdraw(): void {
+    this.#withdrawals++;
+  }
+
+  /**
+   * Asks again while somebody else changes the cluster, for 30 s; each time between two turns of the agent. Throws OrderRefusedError
+   * when that is over, or when {@link withdraw} was called meanwhile.
+   */
   async patiently<T>(attempt: () => Promise<T>): Promise<T> {
     const { clock } = this.#options;
+    const withdrawals = this.#withdrawals;
     const until = clock.monotonicMs() + patienceMs;
     this.#waiting++;
     try {
@@ -202,6 +212,11 @@ export class Stops {
           }
         }
         await delay(clock, askAgainMs);
+        if (this.#withdrawals !== withdrawals) {
+          throw new OrderRefusedError('the stop waited, and `start` was ordered after it', {
+            hint: 'Give the order again.',
+          });
+        }
       }
     } finally {
       this.#waiting--;
@@ -212,10 +227,11 @@ export class Stops {
   async tidy(): Promise<void> {
     const { clock, lock, endpoints, state, child } = this.#options;
     const quiet = child.view().phase === 'starting' || this.#tidied || clock.monotonicMs() < this.#tidyDueMs;
-    if (quiet || state.knownIdentity() === undefined || state.supervision().kind !== 'full') return;
+    const identity = state.knownIdentity();
+    if (quiet || identity === undefined || state.supervision().kind !== 'full') return;
     this.#tidyDueMs = clock.monotonicMs() + tidyAgainMs;
     try {
-      await Promise.any(endpoints().map((endpoint) => lock.dropOwn(endpoint)));
+      await Promise.any(endpoints().map((endpoint) => lock.dropOwn(endpoint, identity.clusterId)));
       this.#tidied = true;
     } catch {
       // Nobody answers; the record goes by itself, and it is tried again.
@@ -259,16 +275,31 @@ export class Stops {
   }
 
   /** The own voter among others, or why no record is needed. */
-  #voter(): IdentityRecord | NoRecord {
+  async #voter(): Promise<IdentityRecord | NoRecord> {
     const { child, state } = this.#options;
     if (child.view().phase === 'down') return { because: 'etcd does not run' };
     const identity = state.knownIdentity();
     if (identity === undefined) return { because: 'this node has no recorded identity, so nobody can be asked' };
-    const { lastVoters, memberId } = identity;
-    if (memberById(lastVoters, memberId) === undefined)
-      return { because: 'it has no vote, so neither the change record nor a check is needed' };
-    if (lastVoters.length === 1) return { because: 'it is the only voter: the cluster is away while it is stopped' };
-    return identity;
+    const { memberId } = identity;
+    if (isAmongOthers(identity.lastVoters, memberId)) return identity;
+    // What was recorded may be old: a vote, or another voter, may have come since.
+    const voters = (await this.#votersNow(identity)) ?? identity.lastVoters;
+    if (isAmongOthers(voters, memberId)) return identity;
+    return memberById(voters, memberId) === undefined
+      ? { because: 'it has no vote, so neither the change record nor a check is needed' }
+      : { because: 'it is the only voter: the cluster is away while it is stopped' };
+  }
+
+  /** Undefined: nobody gives a list that a quorum confirmed. */
+  async #votersNow({ clusterId }: IdentityRecord): Promise<readonly Member[] | undefined> {
+    const { hearings, endpoints, clientUrl } = this.#options;
+    const asked = [...new Set([...endpoints(), clientUrl()])];
+    try {
+      return votersOf((await hearings.hear({ endpoints: asked, clusterId })).list.members);
+    } catch (error) {
+      if (error instanceof AgentError) return undefined;
+      throw error;
+    }
   }
 
   #request({ memberId, clusterId }: IdentityRecord, force: boolean): ChangeRequest {
@@ -301,6 +332,11 @@ export class Stops {
       await delay(clock, lookMs);
     }
   }
+}
+
+/** It votes, and it is not the only one. */
+function isAmongOthers(voters: readonly Member[], memberId: MemberId): boolean {
+  return voters.length > 1 && memberById(voters, memberId) !== undefined;
 }
 
 /** It says nothing about whether the others could go on, so a forced stop goes on without it. */

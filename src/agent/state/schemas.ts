@@ -66,9 +66,12 @@ export const joinSchema = z.object({
 });
 export type JoinRecord = z.output<typeof joinSchema>;
 
-/** This node's own removal of its member: `removed` once the call was answered or read back. Proof, together with the id. */
+/**
+ * This node's own removal of its member: `intended` while its fate is not known, `removed` once the call was answered or read back (proof,
+ * together with the id), `refused` once it is known that it did not come to be.
+ */
 export const leaveSchema = z.object({
-  state: z.enum(['intended', 'removed']),
+  state: z.enum(['intended', 'removed', 'refused']),
   clusterId: hexId,
   memberId: hexId,
   /** The grant that ends with it. By the time of the tombstone the role document may carry the next one. */

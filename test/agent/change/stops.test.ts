@@ -22,6 +22,13 @@ function accept(agent: SimulatedAgent, listHash: string): void {
   agent.role = { ...agent.role, accepted: [{ kind: 'quorum-loss', memberId, listHash }] };
 }
 
+/** It has read no list since it got its vote. */
+function withoutVote({ parts: { state } }: SimulatedAgent): void {
+  const identity = state.knownIdentity() ?? expect.fail('it is a member');
+  const lastVoters = identity.lastVoters.filter(({ id }) => id !== identity.memberId);
+  state.recordIdentity({ ...identity, lastVoters });
+}
+
 describe('a voter among others', () => {
   test('the leader hands over, stops under the record, and the record is gone afterwards', async () => {
     fleet = await SimulatedFleet.founded();
@@ -166,13 +173,17 @@ describe('whoever needs no record', () => {
   test('a learner', async () => {
     fleet = await SimulatedFleet.founded();
     const [one] = fleet.followers;
-    const identity = one.parts.state.knownIdentity() ?? expect.fail('it is a member');
-    one.parts.state.recordIdentity({
-      ...identity,
-      lastVoters: identity.lastVoters.filter(({ id }) => id !== identity.memberId),
-    });
+    withoutVote(one);
+    for (const agent of fleet.agents) if (agent !== one) agent.node.freeze();
     expect((await stop(one)).lines[0]).toContain('it has no vote');
     expect(one.node.isRunning).toBe(false);
+  });
+
+  test('but not a voter that has recorded nothing of its vote yet: the list of now decides', async () => {
+    fleet = await SimulatedFleet.founded();
+    const [one] = fleet.followers;
+    withoutVote(one);
+    expect((await stop(one)).lines[0]).toMatch(/3 voters .*of which 2 would be up/);
   });
 });
 

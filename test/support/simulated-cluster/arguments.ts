@@ -3,7 +3,10 @@
 /** How a simulated etcd is started. */
 export interface StartArguments {
   readonly name: string;
+  /** Advertised to the others. */
   readonly peerUrls: readonly string[];
+  /** Where it answers them; what it advertises if nothing is said. */
+  readonly listenPeerUrls: readonly string[];
   readonly clientUrls: readonly string[];
   readonly initial: readonly { readonly name: string; readonly peerUrl: string }[];
   readonly state: 'new' | 'existing';
@@ -25,10 +28,13 @@ export function parseArguments(args: readonly string[]): StartArguments {
     if (separate) index++;
   }
   const listOf = (name: string) => (flags.get(name) ?? '').split(',').filter((item) => item !== '');
+  const peerUrls = listOf('initial-advertise-peer-urls');
+  const listenPeerUrls = listOf('listen-peer-urls');
   const isSet = (name: string, otherwise: boolean) => (flags.get(name) ?? String(otherwise)) === 'true';
   return {
     name: flags.get('name') ?? 'default',
-    peerUrls: listOf('initial-advertise-peer-urls'),
+    peerUrls,
+    listenPeerUrls: listenPeerUrls.length > 0 ? listenPeerUrls : peerUrls,
     clientUrls: listOf('advertise-client-urls'),
     initial: listOf('initial-cluster').map((item) => {
       const at = item.indexOf('=');

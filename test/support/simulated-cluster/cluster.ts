@@ -247,7 +247,7 @@ class SimulatedWorld implements World {
 
   peerView(from: SimulatedNode | undefined, peerUrl: string): PeerView | undefined {
     for (const { etcd, node } of this.#running().map((etcd) => ({ etcd, node: etcd.node }))) {
-      if (!etcd.args.peerUrls.includes(peerUrl) || etcd.raft === undefined || etcd.frozen) continue;
+      if (!etcd.args.listenPeerUrls.includes(peerUrl) || etcd.raft === undefined || etcd.frozen) continue;
       if (!this.open(from, node) || !this.open(node, from)) continue;
       return { clusterId: etcd.raft.clusterId, members: etcd.members };
     }
@@ -301,7 +301,7 @@ class SimulatedWorld implements World {
   }
 
   #noteMismatch(etcd: SimulatedEtcd, other: SimulatedEtcd): void {
-    const meets = etcd.members.some(({ peerUrls }) => peerUrls.some((url) => other.args.peerUrls.includes(url)));
+    const meets = etcd.members.some(({ peerUrls }) => peerUrls.some((url) => other.args.listenPeerUrls.includes(url)));
     if (meets) etcd.noteOtherCluster(other);
   }
 
@@ -318,5 +318,5 @@ class SimulatedWorld implements World {
 /** Whether one process has the other among its members, at an address where that listens. */
 function dials(one: SimulatedEtcd, other: SimulatedEtcd): boolean {
   const known = one.knownMember(other.id);
-  return known?.peerUrls.some((url) => other.args.peerUrls.includes(url)) === true;
+  return known?.peerUrls.some((url) => other.args.listenPeerUrls.includes(url)) === true;
 }

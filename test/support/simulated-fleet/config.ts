@@ -1,5 +1,8 @@
 import type { Config } from '../../../src/agent/config.ts';
 
+/** A directory that lies in memory: a reboot empties it. */
+export const runDir = '/run';
+
 /** The configuration of an agent in the simulation: the defaults, with the addresses of its node. */
 export function fleetConfig(name: string, peerUrl: string, clientUrl: string): Config {
   return {
@@ -9,7 +12,7 @@ export function fleetConfig(name: string, peerUrl: string, clientUrl: string): C
     dataRoot: '/root',
     mustBeMount: false,
     stateDir: '/state',
-    runDir: '/run',
+    runDir,
     etcd: {
       name,
       binary: '/usr/bin/etcd',

@@ -9,7 +9,7 @@ import type { IdentityRecord } from '../../../src/agent/state/schemas.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { outboxPort } from '../../../src/cli/outbox-control.ts';
 import { parseVersion } from '../../../src/etcd/known-versions.ts';
-import { formatId } from '../../../src/etcd/member.ts';
+import { formatId, type Member } from '../../../src/etcd/member.ts';
 import type { StoredFact } from '../../../src/upstream/fact.ts';
 import { Outbox } from '../../../src/upstream/outbox.ts';
 import { MemoryDisk } from '../memory-disk.ts';
@@ -19,7 +19,7 @@ import type { SimulatedCluster } from '../simulated-cluster/cluster.ts';
 import type { SimulatedNode } from '../simulated-cluster/node.ts';
 import { SimulatedClusterPort } from '../simulated-cluster/port.ts';
 import { AgentKilled, AgentLife } from './agent-life.ts';
-import { fleetConfig } from './config.ts';
+import { fleetConfig, runDir } from './config.ts';
 import type { CrashOrder, Passed } from './crash.ts';
 import { NodeData } from './node-data.ts';
 
@@ -50,6 +50,8 @@ export class FleetNode {
   cannotStart = '';
   readonly #options: FleetNodeOptions;
   readonly #keeper: SimulatedKeeper;
+  /** All that its configuration has named, the newest last. */
+  readonly #peerUrls: string[];
   readonly #passed = new Map<EffectName, number>();
   readonly #removedIds = new Set<bigint>();
   #life: AgentLife | undefined;
@@ -68,6 +70,21 @@ export class FleetNode {
     this.disk = new MemoryDisk(random.fork());
     this.data = new NodeData(this.etcd, this.disk, this.layout);
     this.#keeper = sim.keeper(name);
+    this.#peerUrls = [this.etcd.peerUrl];
+  }
+
+  /** Where the others reach it, by its configuration: in force at the next look, and for every new agent. */
+  get peerUrl(): string {
+    return this.#peerUrls.at(-1) ?? this.etcd.peerUrl;
+  }
+
+  set peerUrl(peerUrl: string) {
+    this.#peerUrls.push(peerUrl);
+  }
+
+  /** Whether this is the member of this node, registered where it is now or where it was before. */
+  owns({ peerUrls }: Pick<Member, 'peerUrls'>): boolean {
+    return this.#peerUrls.some((peerUrl) => peerUrls.includes(peerUrl));
   }
 
   get alive(): boolean {
@@ -97,6 +114,11 @@ export class FleetNode {
   /** All that was accepted for upstream, oldest first. */
   factsOf(kind: string): readonly StoredFact[] {
     return (this.#outbox?.read({ limit: 10_000 }) ?? []).filter((fact) => fact.kind === kind);
+  }
+
+  /** The run directory says that the machine goes down. */
+  get goesDown(): boolean {
+    return this.disk.files().some(({ path }) => path === `${runDir}/shutdown`);
   }
 
   /** The records of this node, as its agent reads them. */
@@ -136,7 +158,10 @@ export class FleetNode {
     this.#life?.kill();
   }
 
-  /** What its death means for the machine. `powerLoss`: etcd dies as well, and what was not synced is lost, kept or torn. */
+  /**
+   * What its death means for the machine. `powerLoss`: etcd dies as well, what was not synced is lost, kept or torn, the run
+   * directory is empty, and the boot is another one.
+   */
   down(how: 'kill' | 'powerLoss'): void {
     this.#child?.close();
     this.#child = undefined;
@@ -145,6 +170,7 @@ export class FleetNode {
       this.etcd.signal('SIGKILL');
     }
     this.disk.reboot(how);
+    if (how === 'powerLoss') this.disk.wipe(runDir);
   }
 
   wake(): void {
@@ -156,18 +182,17 @@ export class FleetNode {
     const { etcd, layout, name } = this;
     const disk = life.through(this.disk);
     const clock = life.clock(sim.clock);
-    const config = fleetConfig(name, etcd.peerUrl, etcd.clientUrl);
     const witness = `${layout.stateDir}/outbox-witness`;
     const outbox = new Outbox({ directory: layout.outboxDir, witness, disk, clock, random, log: silentLog });
     this.#outbox = outbox;
     const child = new SimulatedChild({
       keeper: this.#keeper,
       onLine: (number, line) => this.#hear(life, number, line),
-      onChange: () => this.wake(),
+      onChange: () => this.#changed(),
     });
     this.#child = child;
     return assemble({
-      config: () => config,
+      config: () => fleetConfig(name, this.peerUrl, etcd.clientUrl),
       layout,
       child: life.through(this.#guarded(child)),
       cluster: life.through(new SimulatedClusterPort(sim, etcd)),
@@ -221,6 +246,17 @@ export class FleetNode {
     let urgent = false;
     for (const news of this.#parts.watch.take(number, line)) urgent = this.#parts.turnReports.hear(news) || urgent;
     if (urgent) this.#parts.agent.wake();
+  }
+
+  /** What was known of a life that is over says nothing about the next one. */
+  #changed(): void {
+    if (!this.alive) return;
+    if (!this.etcd.isRunning) {
+      this.#parts?.status.begin();
+      this.#parts?.progress.begin();
+      this.#parts?.stuck.answered();
+    }
+    this.wake();
   }
 
   #pass(life: AgentLife, point: CrashPoint): void {

@@ -38,6 +38,21 @@ export class NodeData {
     return { kind: 'empty', others: files.map(({ path }) => basename(path)) };
   }
 
+  /** What lies there now, to be put back later. */
+  copy(): Kept {
+    const copy = this.#node.copyDisk();
+    if (copy === undefined) throw new Error(`nothing lies on ${this.#node.name}`);
+    return copy;
+  }
+
+  /** A copy takes the place of what lies there. Throws while etcd runs. */
+  putBack(copy: Kept): void {
+    const found = this.#found();
+    if (found === undefined) throw new Error(`nothing lies on ${this.#node.name}`);
+    this.#node.restore(copy);
+    this.#kept[this.#kept.indexOf(found)] = this.#node.disk ?? copy;
+  }
+
   /** What was kept and lies nowhere on the disk any more, by member id in hex. */
   lost(): readonly string[] {
     const there = new Set(this.#disk.files().map(({ path }) => this.#serialOf(path)));

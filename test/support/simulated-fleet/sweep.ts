@@ -1,7 +1,8 @@
 import type { SeededRandom } from '../seeded-random.ts';
 import type { SimulatedFleet } from '../simulated-fleet.ts';
 import { type CrashPlan, describeCrash, type Passed } from './crash.ts';
-import { type Flow, runFlow } from './flows.ts';
+import type { Flow } from './flow.ts';
+import { runFlow } from './flows.ts';
 
 /** A run with crashes that did not come out as it should. */
 export interface Failure {
