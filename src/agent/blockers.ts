@@ -45,6 +45,12 @@ export function describeBlocker(by: Blocker): BlockerText {
     case 'held':
       return { because: `etcd is not started again (${by.class}): ${by.because}`, hint: holdHint(by.until) };
     case 'removedByOthers':
+      if (by.retired === true) {
+        return {
+          because: 'the cluster of this node has ended with its last member',
+          hint: '`etcd-node-agent found` founds another one, `join --endpoint URL` joins one.',
+        };
+      }
       return {
         because: `member ${by.memberId === undefined ? '' : `${formatId(by.memberId)} `}of this node was removed from its cluster`,
         hint: 'Nothing is to be done. To make the node a member again: `etcd-node-agent join`, or a new `grantId` in its role document.',
@@ -77,7 +83,7 @@ export function describeBlocker(by: Blocker): BlockerText {
     case 'diskLost':
       return {
         because: `member ${formatId(by.memberId)} ran on this node and its data is gone; an id without memory must not vote`,
-        hint: 'Put the right disk back, or order `etcd-node-agent replace MEMBER-ID`. See docs/runbook.md, "a lost disk".',
+        hint: `Put the right disk back, or order \`etcd-node-agent replace ${formatId(by.memberId)}\`. See docs/runbook.md, "a lost disk".`,
       };
     case 'logRegressed':
       return {
@@ -91,7 +97,7 @@ export function describeBlocker(by: Blocker): BlockerText {
     case 'roleUnknown':
       return {
         because: `the role of this node is unknown: ${by.because}`,
-        hint: 'Write the role document, or run `found` or `adopt`.',
+        hint: 'Write (or correct) the role document, or run `join --endpoint URL`, `found` or `adopt`.',
       };
     case 'notAMember':
       return {

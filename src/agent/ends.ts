@@ -190,7 +190,7 @@ export class Ends {
       case 'wait': {
         const because = exhausted
           ? `it ended too often (${last?.class}); one try every 5 minutes`
-          : `it ended (${last?.class}), try ${inRow + 1} is due later`;
+          : `it ended (${last?.class}${last === undefined || last.because === '' ? '' : `: ${last.because}`}), try ${inRow + 1} is due later`;
         return { kind: 'later', inMs: due.ms, because };
       }
       case 'hold':

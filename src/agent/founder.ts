@@ -167,7 +167,7 @@ export class ClusterFounding {
       throw new FoundingRefusedError(
         `an etcd of cluster ${formatId(answer.clusterId)} answers at ${founder.peerUrl}, where founder ${founder.name} of cluster ${formatId(expected)} should be`,
         {
-          hint: 'That cluster exists already. Make this node a new member of it, or free the address; see docs/runbook.md, "founding was refused".',
+          hint: 'That cluster exists already. If its etcd is the one of this node: `etcd-node-agent adopt --dry-run`. Otherwise make this node a new member of it, or free the address; see docs/runbook.md, "founding was refused".',
         },
       );
     }

@@ -107,6 +107,7 @@ export class MemberOrders {
       this.#refusePaused('members evict');
       const request = await this.#request(identity, memberId, order);
       const judged = await changes.judge(request);
+      this.#mustBeListed(judged.heard, memberId);
       await this.#refuseLiving(judged.heard, memberId);
       if (order.dryRun) return this.#dry(judged);
       this.#audit('members evict', order);
@@ -242,12 +243,13 @@ export class MemberOrders {
   }
 
   /** What a role would change in the cluster now, in sentences with numbers; empty if nothing. Never throws for a silent cluster. */
-  async previewRole({ role, endpoints, clusterId }: DesiredRole): Promise<readonly string[]> {
+  async previewRole({ role, endpoints, clusterId, accept }: DesiredRole): Promise<readonly string[]> {
     const identity = this.#options.state.knownIdentity();
     const isMember = identity !== undefined && !this.#isRemoved(identity);
     if (isMember === (role === 'consensus-member')) return [];
     try {
-      const preview = isMember ? await this.previewLeave(false) : await this.previewJoin(endpoints, clusterId);
+      const accepts = accept.some(({ kind }) => kind === 'zero-tolerance');
+      const preview = isMember ? await this.previewLeave(accepts) : await this.previewJoin(endpoints, clusterId);
       return preview.allowed ? [preview.text] : [preview.text, preview.hint];
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
@@ -274,6 +276,13 @@ export class MemberOrders {
       listHash: verdict.numbers.listHash,
     };
     return { ...request, accepted: [accepted] };
+  }
+
+  /** A mistyped id must not look like a removal. */
+  #mustBeListed({ list: { members } }: Heard, memberId: MemberId): void {
+    if (memberById(members, memberId) !== undefined) return;
+    const known = members.map(({ id, name }) => `${name || 'unstarted'} (${formatId(id)})`).join(', ');
+    throw new OrderRefusedError(`the list has no member ${formatId(memberId)}`, { hint: `In the list are: ${known}.` });
   }
 
   /** A pause forbids changes of the membership, whoever wants them. */

@@ -270,7 +270,14 @@ export class NodeControl implements AgentControl {
     if (!preview.allowed) throw new OrderRefusedError(preview.text, { hint: preview.hint });
     const rest = { grantId: undefined, endpoints: undefined, acceptZeroTolerance, withoutRecord, dryRun };
     const answer = await roleOrders.set({ role: 'leaving', ...rest });
-    return { ...answer, lines: [...new Set([preview.text, ...answer.lines])] };
+    return { ...answer, lines: [...new Set([preview.text, ...answer.lines, ...this.#paused()])] };
+  }
+
+  /** A change that is ordered now waits for the end of a pause. */
+  #paused(): readonly string[] {
+    const pause = this.#options.parts.state.pause.read();
+    if (pause.kind !== 'ok' || Date.parse(pause.value.until) <= this.#options.clock.wallMs()) return [];
+    return [`membership changes are paused until ${pause.value.until}: it begins after that, or after \`resume\``];
   }
 
   async retire(request: { readonly clusterId: string; readonly dryRun: boolean }): Promise<Answer> {

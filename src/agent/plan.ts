@@ -103,7 +103,8 @@ function isRemoved(seen: Observed): boolean {
 }
 
 function removedByOthers(seen: Observed): Plan {
-  return blocked({ kind: 'removedByOthers', memberId: seen.identity?.memberId });
+  const retired = seen.removal.kind === 'proven' && seen.removal.retired;
+  return blocked({ kind: 'removedByOthers', memberId: seen.identity?.memberId, retired });
 }
 
 function planWhileUp(seen: Observed, process: Observed['process'] & { kind: 'up' }): Plan {
@@ -203,7 +204,7 @@ function planForData(seen: Observed, identity: Identity): Plan | undefined {
     case 'emptyLog':
       return act(
         { kind: 'setEmptyLogAside' },
-        'etcd was ended before the first record of its log; the founding goes on',
+        `etcd was ended before the first record of its log; ${seen.founding === 'started' ? 'the founding' : 'the join'} begins it anew`,
       );
     case 'member':
       if (seen.data.memberId === identity.memberId && seen.data.clusterId === identity.clusterId) {

@@ -68,7 +68,8 @@ export type Blocker =
   | { readonly kind: 'shuttingDown'; readonly because: string }
   | { readonly kind: 'intentUnknown'; readonly because: string }
   | { readonly kind: 'held'; readonly class: string; readonly until: string; readonly because: string }
-  | { readonly kind: 'removedByOthers'; readonly memberId: MemberId | undefined }
+  /** `retired`: it was the last one, and its cluster ended with it. */
+  | { readonly kind: 'removedByOthers'; readonly memberId: MemberId | undefined; readonly retired?: boolean }
   | { readonly kind: 'removalUnconfirmed'; readonly because: string }
   | { readonly kind: 'dataNotOurs'; readonly clusterId: ClusterId; readonly memberId: MemberId }
   | { readonly kind: 'dataOfAnotherMember'; readonly clusterId: ClusterId; readonly memberId: MemberId }

@@ -20,7 +20,9 @@ export class VoterWatch {
   readonly #clock: Clock;
   #dueMs = 0;
   #asking = false;
-  #latest: { readonly by: MemberId; readonly atMs: number; readonly answered: ReadonlySet<MemberId> } | undefined;
+  #latest:
+    | { readonly by: MemberId; readonly atMs: number; readonly asked: string; readonly answered: ReadonlySet<MemberId> }
+    | undefined;
 
   constructor(options: { readonly cluster: ClusterPort; readonly clock: Clock }) {
     this.#cluster = options.cluster;
@@ -38,6 +40,11 @@ export class VoterWatch {
   /** Begins to ask if that is due. Never throws. */
   look(identity: IdentityRecord): void {
     const now = this.#clock.monotonicMs();
+    // Who was not asked yet is not silent: a voter, or an address, that has just become known.
+    if (this.#latest !== undefined && this.#latest.asked !== askedOf(identity)) {
+      this.#latest = undefined;
+      this.#dueMs = now;
+    }
     if (this.#asking || now < this.#dueMs) return;
     this.#dueMs = now + everyMs;
     this.#asking = true;
@@ -51,7 +58,8 @@ export class VoterWatch {
     const answers = await Promise.all(
       others.map(async ({ id, clientUrls }) => ((await this.#answers(id, clientUrls, identity)) ? [id] : [])),
     );
-    this.#latest = { by: identity.memberId, atMs: this.#clock.monotonicMs(), answered: new Set(answers.flat()) };
+    const answered = new Set(answers.flat());
+    this.#latest = { by: identity.memberId, atMs: this.#clock.monotonicMs(), asked: askedOf(identity), answered };
   }
 
   /** False for a voter that never ran: it has told nobody its client URLs. */
@@ -64,4 +72,8 @@ export class VoterWatch {
     }
     return false;
   }
+}
+
+function askedOf({ lastVoters }: IdentityRecord): string {
+  return JSON.stringify(lastVoters.map(({ id, clientUrls }) => [id.toString(), ...clientUrls]));
 }

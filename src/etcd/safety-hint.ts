@@ -10,7 +10,7 @@ export function refusalHint(refusal: Refusal): string {
     case 'lastVoter':
       return 'To end the cluster for good: `etcd-node-agent retire --last-member CLUSTER-ID`.';
     case 'quorum-loss':
-      return 'Bring the other voters back first, add --force, or accept it in the role document. If the quorum is lost already, see docs/runbook.md, "a lost quorum".';
+      return 'Bring the other voters back first, or add a voter; or add --force, or accept it in the role document. If the quorum is lost already, see docs/runbook.md, "a lost quorum".';
     case 'noLeader':
     case 'noQuorum':
     case 'quorumOfRest':
@@ -18,7 +18,7 @@ export function refusalHint(refusal: Refusal): string {
     case 'learnerSlotTaken':
       return 'The agent asks again by itself. A learner that never starts: `etcd-node-agent members evict ID`.';
     case 'peerUrlTaken':
-      return 'Give this node another peer URL, or remove that member: `etcd-node-agent members evict ID`.';
+      return 'If that is the etcd of this node, started by somebody else: `etcd-node-agent adopt --dry-run`. Otherwise give this node another peer URL, or, if it is a dead one, remove that member: `etcd-node-agent members evict ID`.';
     default:
       return 'The agent asks again by itself.';
   }

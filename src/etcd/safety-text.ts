@@ -107,6 +107,9 @@ function refusalText(refusal: Refusal, numbers: SafetyNumbers): string {
     case 'quorumOfRest':
       return `${plural(after?.voters ?? 0, 'voter')} would remain, of which ${refusal.needed} must answer now and ${doing(after?.counted ?? 0)}${missing(numbers.voters)}`;
     case 'quorum-loss':
+      if (refusal.needed > before.voters - 1) {
+        return `it stays one of ${plural(before.voters, 'voter')} with quorum ${before.quorum}, so the cluster stands still while it is down`;
+      }
       return `it stays one of ${plural(before.voters, 'voter')}, so ${refusal.needed} others must answer now and ${doing(after?.counted ?? 0)}${missing(numbers.voters)}`;
     case 'zero-tolerance':
       return `${plural(after?.voters ?? 0, 'voter')} would remain with quorum ${after?.quorum ?? 0} and ${after?.counted ?? 0} that answer, so none more may fail${missing(numbers.voters)}; to accept that: zero-tolerance for this member, list ${numbers.listHash}`;

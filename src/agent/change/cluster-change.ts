@@ -196,6 +196,8 @@ export class ClusterChanges {
     try {
       let judged = this.#allowed(request, await hearings.hear(request));
       if (judged.verdict.kind === 'needless') return await this.#needless(request, judged, through, held);
+      // What was judged first says what is done, the hand-over among it.
+      const { text } = judged;
       // A stop goes on after a crash from its intent, so that stands before anything is done to etcd.
       if (request.change.kind === 'down') await request.beforeAct?.(judged.heard);
       if (judged.handOverFirst) {
@@ -203,7 +205,7 @@ export class ClusterChanges {
         judged = this.#handedOver(request, await hearings.hear(request));
       }
       if (request.change.kind !== 'down') await request.beforeAct?.(judged.heard);
-      entry = this.#begin(request, judged.text);
+      entry = this.#begin(request, text);
       for (let tries = 1; ; tries++) {
         if (held !== undefined) held = await lock.sending(through, held);
         if (this.#isFresh(request, judged)) break;
@@ -223,7 +225,7 @@ export class ClusterChanges {
       this.#end(request, entry);
       request.afterwards?.(list, 'applied', judged.heard);
       await this.#clear(through, held);
-      return { kind: 'applied', list, text: judged.text };
+      return { kind: 'applied', list, text };
     } catch (error) {
       // A change whose fate is unknown keeps its record: whoever comes next resolves it first.
       const settled = !sent || (error instanceof AgentError && outcomeOf(error) === 'refused');

@@ -143,7 +143,12 @@ export class Hearings {
         unique.length === 0
           ? 'no member is known that could be asked'
           : `no quorum confirmed a member list through ${unique.join(', ')}: ${cause}`,
-        { hint: 'If the quorum is lost, see docs/runbook.md, "a lost quorum".' },
+        {
+          hint:
+            unique.length === 0
+              ? 'Name voters to ask: `etcd-node-agent join --endpoint URL`, or `endpoints` in the role document.'
+              : 'If the addresses are right and the quorum is lost, see docs/runbook.md, "a lost quorum".',
+        },
       );
     }
   }
