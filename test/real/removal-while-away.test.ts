@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
-import { storyVersions } from '../support/etcd-binaries.ts';
+import { fullRun, storyVersions } from '../support/etcd-binaries.ts';
 import { eventually } from '../support/eventually.ts';
 import type { FleetNode } from '../support/fleet.ts';
 import { test } from '../support/fleet-test.ts';
@@ -78,55 +78,65 @@ describe.each(storyVersions())('etcd $version', (binary) => {
     await expectRemoved(fleet, n2, receiver, { exit: { class: 'removed' } });
   });
 
-  test('removed while down, with peers silent to the agent only: one start, and the verdict follows once they answer', {
-    timeout: 180_000,
-  }, async ({ fleet: make, receiver }) => {
-    const fleet = await make({ binary, webhookUrl: receiver.url, proxied: true });
-    const [n1, n2, n3] = [fleet.node('n1'), fleet.node('n2'), fleet.node('n3')];
-    await removeWhileDown(n3, n1);
-    for (const node of [n1, n2]) await node.proxy?.refuse();
-    await n3.startAgent();
-    await n3.until(
-      ({ process: { lastExit } }) => lastExit?.life === 2 && lastExit.class === 'removalUnconfirmed',
-      'its second life has ended, without a verdict',
-    );
-    const { end } = await reportedEnd(receiver, n3, 2);
-    await expectNoVerdict(n3, receiver);
-    expect(n3.lives()).toBe(2);
+  test.runIf(fullRun)(
+    'removed while down, with peers silent to the agent only: one start, and the verdict follows once they answer',
+    {
+      timeout: 180_000,
+    },
+    async ({ fleet: make, receiver }) => {
+      const fleet = await make({ binary, webhookUrl: receiver.url, proxied: true });
+      const [n1, n2, n3] = [fleet.node('n1'), fleet.node('n2'), fleet.node('n3')];
+      await removeWhileDown(n3, n1);
+      for (const node of [n1, n2]) await node.proxy?.refuse();
+      await n3.startAgent();
+      await n3.until(
+        ({ process: { lastExit } }) => lastExit?.life === 2 && lastExit.class === 'removalUnconfirmed',
+        'its second life has ended, without a verdict',
+      );
+      const { end } = await reportedEnd(receiver, n3, 2);
+      await expectNoVerdict(n3, receiver);
+      expect(n3.lives()).toBe(2);
 
-    for (const node of [n1, n2]) await node.proxy?.accept();
-    const answeringAt = await listsOfAll([n1, n2]);
-    await verdict(n3);
-    const ms = Math.round(performance.now() - answeringAt);
-    say(`started once on removed data it ended with ${end.code ?? end.signal}; verdict ${ms} ms after the lists came`);
-    expect(ms).toBeLessThan(5_000);
-    await expectRemoved(fleet, n3, receiver, { lives: 2, exit: { class: 'removed' } });
-  });
+      for (const node of [n1, n2]) await node.proxy?.accept();
+      const answeringAt = await listsOfAll([n1, n2]);
+      await verdict(n3);
+      const ms = Math.round(performance.now() - answeringAt);
+      say(
+        `started once on removed data it ended with ${end.code ?? end.signal}; verdict ${ms} ms after the lists came`,
+      );
+      expect(ms).toBeLessThan(5_000);
+      await expectRemoved(fleet, n3, receiver, { lives: 2, exit: { class: 'removed' } });
+    },
+  );
 
-  test('removed while down, with everybody silent: no verdict, then one within 5 s of a majority of lists', {
-    timeout: 240_000,
-  }, async ({ fleet: make, receiver }) => {
-    const fleet = await make({ binary, webhookUrl: receiver.url });
-    const [n1, n2, n3] = [fleet.node('n1'), fleet.node('n2'), fleet.node('n3')];
-    await removeWhileDown(n3, n1);
-    // The others must know the new list, or they would wait for the removed member as well.
-    for (const node of [n1, n2]) await node.until(({ cluster }) => cluster?.voters === 2, 'it knows two voters');
-    for (const node of [n1, n2]) await endBoth(node);
+  test.runIf(fullRun)(
+    'removed while down, with everybody silent: no verdict, then one within 5 s of a majority of lists',
+    {
+      timeout: 240_000,
+    },
+    async ({ fleet: make, receiver }) => {
+      const fleet = await make({ binary, webhookUrl: receiver.url });
+      const [n1, n2, n3] = [fleet.node('n1'), fleet.node('n2'), fleet.node('n3')];
+      await removeWhileDown(n3, n1);
+      // The others must know the new list, or they would wait for the removed member as well.
+      for (const node of [n1, n2]) await node.until(({ cluster }) => cluster?.voters === 2, 'it knows two voters');
+      for (const node of [n1, n2]) await endBoth(node);
 
-    await n3.startAgent();
-    await n3.until(({ process: { phase } }) => phase === 'starting', 'its etcd is started');
-    // etcd's own word that it has waited for the others for 7 s.
-    await eventually(() => /failed to publish local member/.test(n3.etcdLog()), { withinMs: 40_000 });
-    await expectNoVerdict(n3, receiver);
+      await n3.startAgent();
+      await n3.until(({ process: { phase } }) => phase === 'starting', 'its etcd is started');
+      // etcd's own word that it has waited for the others for 7 s.
+      await eventually(() => /failed to publish local member/.test(n3.etcdLog()), { withinMs: 40_000 });
+      await expectNoVerdict(n3, receiver);
 
-    await Promise.all([n1.startAgent(), n2.startAgent()]);
-    const answeringAt = await listsOfAll([n1, n2]);
-    await verdict(n3);
-    const ms = Math.round(performance.now() - answeringAt);
-    say(`all silent: verdict ${ms} ms after a majority of lists`);
-    expect(ms).toBeLessThan(5_000);
-    await expectRemoved(fleet, n3, receiver, { lives: 2 });
-  });
+      await Promise.all([n1.startAgent(), n2.startAgent()]);
+      const answeringAt = await listsOfAll([n1, n2]);
+      await verdict(n3);
+      const ms = Math.round(performance.now() - answeringAt);
+      say(`all silent: verdict ${ms} ms after a majority of lists`);
+      expect(ms).toBeLessThan(5_000);
+      await expectRemoved(fleet, n3, receiver, { lives: 2 });
+    },
+  );
 });
 
 /** Kills agent and etcd of `victim`, then removes its member. */

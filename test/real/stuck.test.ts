@@ -2,19 +2,24 @@
 // Method: three nodes; SIGSTOP of one etcd, or of all of them.
 import { describe, expect, onTestFinished } from 'vitest';
 import { alarmOf, quickTimings, readyAfter, verdictOn } from '../support/crash-node.ts';
+import { fullRun } from '../support/etcd-binaries.ts';
 import type { Fleet, FleetNode } from '../support/fleet.ts';
 import { test } from '../support/fleet-test.ts';
 
 describe('an etcd that is frozen', () => {
-  test('C03 with all others frozen too nothing is restarted; alone it is dumped and restarted, once an hour at most', {
-    timeout: 240_000,
-  }, async ({ fleet: make }) => {
-    const fleet = await make({ yaml: quickTimings });
-    await nothingIsRestarted(fleet);
-    const victim = fleet.nodes.find((node) => node.name === 'n2') ?? fleet.node('n1');
-    const life = await isDumpedAndRestarted(victim);
-    await isOnlyTold(victim, life);
-  });
+  test.runIf(fullRun)(
+    'C03 with all others frozen too nothing is restarted; alone it is dumped and restarted, once an hour at most',
+    {
+      timeout: 240_000,
+    },
+    async ({ fleet: make }) => {
+      const fleet = await make({ yaml: quickTimings });
+      await nothingIsRestarted(fleet);
+      const victim = fleet.nodes.find((node) => node.name === 'n2') ?? fleet.node('n1');
+      const life = await isDumpedAndRestarted(victim);
+      await isOnlyTold(victim, life);
+    },
+  );
 });
 
 /** Silence of everybody is no proof that one of them hangs. */
