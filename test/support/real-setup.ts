@@ -22,7 +22,7 @@ export async function setup(): Promise<() => void> {
   return () => {
     clearInterval(counting);
     budget.close();
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
     // Whoever shares the temporary directory with others may have counted theirs; scripts/check makes one of its own.
     process.stdout.write(`etcd processes at once under ${tmpdir()}: at most ${most.length} (${most.join(' ')})\n`);
     if (tmpdir() !== '/tmp' && most.length > etcdAtOnce)
