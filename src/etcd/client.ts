@@ -9,6 +9,7 @@ import { EtcdCallError } from './call.ts';
 import { EtcdChannel, type EtcdChannelOptions } from './channel.ts';
 import { type CallWishes, callDeadlines, withDefaults } from './deadlines.ts';
 import { EtcdKeys } from './keys.ts';
+import { EtcdLeases } from './leases.ts';
 import type { Member, MemberId, MemberList } from './member.ts';
 import { type AnswerHeader, answerHeader, memberListOf, memberOf } from './member-list.ts';
 
@@ -56,6 +57,7 @@ export class EtcdClient {
   readonly endpoint: string;
   /** Keys and values. */
   readonly keys: EtcdKeys;
+  readonly leases: EtcdLeases;
   readonly #channel: EtcdChannel;
   readonly #clock: Clock;
   readonly #listIsLinearizable: boolean;
@@ -67,6 +69,7 @@ export class EtcdClient {
     this.#clock = options.clock;
     this.#listIsLinearizable = knowsLinearizableLists(options.etcdVersion);
     this.keys = new EtcdKeys(this.#channel);
+    this.leases = new EtcdLeases(this.#channel);
   }
 
   /** Ends the connection. */

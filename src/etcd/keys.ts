@@ -9,6 +9,7 @@ import {
 } from '../../proto/gen/etcd/kv_pb.ts';
 import type { EtcdChannel } from './channel.ts';
 import { type CallWishes, callDeadlines, withDefaults } from './deadlines.ts';
+import type { LeaseId } from './leases.ts';
 import { type AnswerHeader, answerHeader } from './member-list.ts';
 
 /** A key with its value, both as text. */
@@ -19,6 +20,18 @@ export interface EtcdKey {
   readonly createRevision: bigint;
   /** Revision in which it was written last; what a conditional write compares. */
   readonly modRevision: bigint;
+}
+
+/** Keys of one moment. */
+export interface KeysRead {
+  readonly keys: readonly EtcdKey[];
+  readonly header: AnswerHeader;
+}
+
+/** What a write may say besides. */
+export interface WriteWishes extends CallWishes {
+  /** The key ends with this lease. Default: it stays. */
+  readonly lease?: LeaseId | undefined;
 }
 
 /** What a conditional write came to. `applied: false` means that the condition did not hold and nothing was written. */
@@ -56,17 +69,24 @@ export class EtcdKeys {
     return answer.kvs.map(keyOf);
   }
 
+  /** The same, with who answered and at which revision. */
+  async read(prefix: string, how: CallWishes = {}): Promise<KeysRead> {
+    const request = { key: bytes(prefix), rangeEnd: endOfPrefix(prefix) };
+    const answer = await this.#channel.unary(KV.method.range, request, withDefaults(how, callDeadlines.keysMs));
+    return { keys: answer.kvs.map(keyOf), header: answerHeader(this.#channel.address.url, 'Range', answer.header) };
+  }
+
   /** Writes, whatever was there. */
-  async put(key: string, value: string, how: CallWishes = {}): Promise<AnswerHeader> {
-    const request = { key: bytes(key), value: bytes(value) };
+  async put(key: string, value: string, how: WriteWishes = {}): Promise<AnswerHeader> {
+    const request = { key: bytes(key), value: bytes(value), lease: how.lease ?? 0n };
     const answer = await this.#channel.unary(KV.method.put, request, withDefaults(how, callDeadlines.keysMs));
     return answerHeader(this.#channel.address.url, 'Put', answer.header);
   }
 
   /** Writes only if the key is absent. */
-  create(key: string, value: string, how: CallWishes = {}): Promise<ConditionalWrite> {
+  create(key: string, value: string, how: WriteWishes = {}): Promise<ConditionalWrite> {
     const absent = condition(key, Compare_Target.CREATE_REVISION, { case: 'createRevision', value: 0n });
-    return this.#write(absent, putting(key, value), how);
+    return this.#write(absent, putting(key, value, how.lease), how);
   }
 
   /** Writes only if nobody has written the key since it was read. */
@@ -98,8 +118,8 @@ function unchanged(read: EtcdKey): Condition {
   return condition(read.key, Compare_Target.MOD_REVISION, { case: 'modRevision', value: read.modRevision });
 }
 
-function putting(key: string, value: string): Act {
-  return { request: { case: 'put', value: { key: bytes(key), value: bytes(value) } } };
+function putting(key: string, value: string, lease: LeaseId = 0n): Act {
+  return { request: { case: 'put', value: { key: bytes(key), value: bytes(value), lease } } };
 }
 
 function keyOf({ key, value, createRevision, modRevision }: KeyValue): EtcdKey {

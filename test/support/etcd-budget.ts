@@ -49,6 +49,8 @@ const files: Readonly<Record<string, number>> = {
   'orders.test.ts': 3,
   'exit-classes.test.ts': 4,
   'client.test.ts': 3,
+  'curator-leader.test.ts': 3,
+  'leases.test.ts': 3,
   'health.test.ts': 3,
   'log-facts.test.ts': 4,
   'panic.test.ts': 3,
