@@ -15,6 +15,7 @@ import type { Heard, Hearings } from './change/hearing.ts';
 import type { Leaving } from './change/leaving.ts';
 import type { Answer, MembersView, MemberView } from './control.ts';
 import { OrderRefusedError } from './order-refused.ts';
+import { pauseNow } from './pause.ts';
 import type { ChildPort, ClusterPort } from './ports.ts';
 import type { Reports } from './reports.ts';
 import type { AgentState } from './state/agent-state.ts';
@@ -287,10 +288,10 @@ export class MemberOrders {
 
   /** A pause forbids changes of the membership, whoever wants them. */
   #refusePaused(what: string): void {
-    const pause = this.#options.state.pause.read();
-    if (pause.kind !== 'ok' || Date.parse(pause.value.until) <= this.#options.clock.wallMs()) return;
+    const pause = pauseNow(this.#options.state, this.#options.clock);
+    if (pause === undefined) return;
     throw new OrderRefusedError(
-      `an operator has paused membership changes until ${pause.value.until}, so ${what} is refused`,
+      `an operator has paused membership changes until ${pause.until}, so ${what} is refused`,
       {
         hint: '`etcd-node-agent resume` ends the pause.',
       },

@@ -21,6 +21,7 @@ import type {
 import type { MemberOrder } from './member-orders.ts';
 import type { Operator } from './operator.ts';
 import { OrderRefusedError } from './order-refused.ts';
+import { pauseNow } from './pause.ts';
 import type { ChildPort } from './ports.ts';
 import type { RoleControl } from './role-orders.ts';
 import type { Plan } from './step.ts';
@@ -88,8 +89,6 @@ export class NodeControl implements AgentControl {
     const latest = parts.agent.latest;
     const made: Plan = latest?.plan ?? { kind: 'waiting', because: 'the first turn is being taken', inMs: 0 };
     const intent = state.runIntent();
-    const pause = state.pause.read();
-    const paused = pause.kind === 'ok' && Date.parse(pause.value.until) > clock.wallMs();
     const decision = ends.decision;
     const supervision = state.supervision();
     return {
@@ -101,7 +100,7 @@ export class NodeControl implements AgentControl {
       agent: { version: agentVersion, pid, startedAt: this.#startedAt },
       supervision: { kind: supervision.kind, because: supervision.kind === 'full' ? '' : supervision.because },
       role: role.view(),
-      paused: paused && pause.kind === 'ok' ? pause.value : null,
+      paused: pauseNow(state, clock) ?? null,
       process: processStatus({
         view,
         health,
@@ -254,10 +253,8 @@ export class NodeControl implements AgentControl {
     });
     // A slot that is taken, or a voter that is down, may be free in a minute: the agent asks again by itself.
     const wait = preview.allowed ? [] : [preview.hint];
-    return {
-      ...answer,
-      lines: [...new Set([...parts.memberOrders.versionWarnings(), preview.text, ...wait, ...answer.lines])],
-    };
+    const lines = [...parts.memberOrders.versionWarnings(), preview.text, ...wait, ...answer.lines, ...this.#paused()];
+    return { ...answer, lines: [...new Set(lines)] };
   }
 
   async leave(request: LeaveRequest): Promise<Answer> {
@@ -275,9 +272,9 @@ export class NodeControl implements AgentControl {
 
   /** A change that is ordered now waits for the end of a pause. */
   #paused(): readonly string[] {
-    const pause = this.#options.parts.state.pause.read();
-    if (pause.kind !== 'ok' || Date.parse(pause.value.until) <= this.#options.clock.wallMs()) return [];
-    return [`membership changes are paused until ${pause.value.until}: it begins after that, or after \`resume\``];
+    const pause = pauseNow(this.#options.parts.state, this.#options.clock);
+    if (pause === undefined) return [];
+    return [`membership changes are paused until ${pause.until}: it begins after that, or after \`resume\``];
   }
 
   async retire(request: { readonly clusterId: string; readonly dryRun: boolean }): Promise<Answer> {

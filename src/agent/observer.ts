@@ -27,6 +27,7 @@ import type {
   StartPermission,
   StartProblem,
 } from './observed.ts';
+import { pauseNow } from './pause.ts';
 import type { Peers } from './peers.ts';
 import type { ChildEnd, ChildPort, ChildView } from './ports.ts';
 import type { RemovalMoment, RemovalWatch } from './removal.ts';
@@ -134,7 +135,7 @@ export class Observer {
       supervision: state.supervision(),
       volume: volume.look(),
       intent,
-      paused: this.#paused(),
+      paused: pauseNow(state, this.#options.clock) !== undefined,
       founding: this.#foundingPhase(),
       identity: identityOf(identity),
       data: this.#compared(data, view, identity),
@@ -398,11 +399,6 @@ export class Observer {
     if (reading.kind === 'absent') return { kind: 'run', because: '' };
     // It is not known whether etcd may run: one that runs goes on, one that is down is not started.
     return { kind: 'unknown', because: reading.because };
-  }
-
-  #paused(): boolean {
-    const reading = this.#options.state.pause.read();
-    return reading.kind === 'ok' && Date.parse(reading.value.until) > this.#options.clock.wallMs();
   }
 
   #foundingPhase(): FoundingPhase {

@@ -4,10 +4,12 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
+import { command } from '../support/command.ts';
 import { storyVersions } from '../support/etcd-binaries.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Fleet, FleetNode } from '../support/fleet.ts';
 import { test } from '../support/fleet-test.ts';
+import { votes } from '../support/memberships.ts';
 
 for (const binary of storyVersions()) {
   describe(`etcd ${binary.version}`, () => {
@@ -23,6 +25,16 @@ for (const binary of storyVersions()) {
 
       grant(n2, 'n2-first', [n1]);
       await votes(n2, 2);
+      // A pause is told by the orders that it holds back.
+      for (const [node, ...order] of [
+        [n3, 'join', '--endpoint', n1.clientUrl],
+        [n2, 'leave', '--accept-zero-tolerance'],
+      ] as const) {
+        expect(await command(node, 'pause', '--reason', 'work on the rack')).toMatchObject({ code: 0 });
+        const { stdout } = await command(node, ...order, '--dry-run');
+        expect(stdout).toMatch(/membership changes are paused until .*: it begins after that, or after `resume`/);
+        expect(await command(node, 'resume')).toMatchObject({ code: 0 });
+      }
       grant(n3, 'n3-first', [n1]);
       await votes(n3, 3);
 
@@ -65,19 +77,6 @@ async function startAll(fleet: Fleet): Promise<void> {
 
 function grant(node: FleetNode, grantId: string, through: readonly FleetNode[] = []): void {
   node.writeRole({ role: 'consensus-member', grantId, endpoints: through.map(({ clientUrl }) => clientUrl) });
-}
-
-/** Until the node is a voter of so many, and says so. */
-async function votes(node: FleetNode, members: number): Promise<void> {
-  await node.until(
-    ({ process, member, cluster, plan }) =>
-      process.phase === 'ready' &&
-      member?.learner === false &&
-      cluster?.members.length === members &&
-      plan.kind === 'converged',
-    `it votes, as one of ${members}`,
-    60_000,
-  );
 }
 
 /** The acceptance that the refusal itself names. */

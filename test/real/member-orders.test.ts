@@ -9,6 +9,7 @@ import { storyVersions, testVersions } from '../support/etcd-binaries.ts';
 import { eventually } from '../support/eventually.ts';
 import { type FleetNode, killAll } from '../support/fleet.ts';
 import { test } from '../support/fleet-test.ts';
+import { votes } from '../support/memberships.ts';
 
 for (const binary of testVersions()) {
   describe(`etcd ${binary.version}`, () => {
@@ -96,18 +97,6 @@ function grant(node: FleetNode, grantId: string, through: readonly FleetNode[]):
 
 async function hexId(node: FleetNode): Promise<string> {
   return (await node.memberId()).toString(16);
-}
-
-async function votes(node: FleetNode, members: number): Promise<void> {
-  await node.until(
-    ({ process, member, cluster, plan }) =>
-      process.phase === 'ready' &&
-      member?.learner === false &&
-      cluster?.members.length === members &&
-      plan.kind === 'converged',
-    `it votes, as one of ${members}`,
-    60_000,
-  );
 }
 
 /** The acceptance that the refusal itself names. */

@@ -7,6 +7,7 @@ import { fullRun, storyVersions } from '../support/etcd-binaries.ts';
 import { etcdctl } from '../support/etcdctl.ts';
 import type { Fleet, FleetNode } from '../support/fleet.ts';
 import { test } from '../support/fleet-test.ts';
+import { votes } from '../support/memberships.ts';
 
 const calls = {
   add: '/etcdserverpb.Cluster/MemberAdd',
@@ -92,16 +93,4 @@ function grant(node: FleetNode, through: readonly FleetNode[]): void {
     grantId: `${node.name}-first`,
     endpoints: through.map(({ clientUrl }) => clientUrl),
   });
-}
-
-async function votes(node: FleetNode, members: number): Promise<void> {
-  await node.until(
-    ({ process, member, cluster, plan }) =>
-      process.phase === 'ready' &&
-      member?.learner === false &&
-      cluster?.members.length === members &&
-      plan.kind === 'converged',
-    `it votes, as one of ${members}`,
-    60_000,
-  );
 }

@@ -9,6 +9,7 @@ import { etcdctl } from '../support/etcdctl.ts';
 import { eventually } from '../support/eventually.ts';
 import type { FleetNode } from '../support/fleet.ts';
 import { test } from '../support/fleet-test.ts';
+import { acceptance, votes } from '../support/memberships.ts';
 
 for (const binary of [newestBinary()]) {
   describe(`at the same instant on etcd ${binary.version}`, () => {
@@ -138,24 +139,4 @@ function grant(
 ): void {
   const endpoints = through.filter((other) => other !== node).map(({ clientUrl }) => clientUrl);
   node.writeRole({ role, grantId: 'first', endpoints, accept });
-}
-
-async function votes(node: FleetNode, members: number): Promise<void> {
-  await node.until(
-    ({ process, member, cluster, plan }) =>
-      process.phase === 'ready' &&
-      member?.learner === false &&
-      cluster?.members.length === members &&
-      plan.kind === 'converged',
-    `it votes, as one of ${members}`,
-    60_000,
-  );
-}
-
-/** The acceptance that the refusal of a leave names, for the list of now. */
-async function acceptance(node: FleetNode): Promise<readonly unknown[]> {
-  const refusal = await node.post('/v1/leave', { dryRun: true }).then(() => 'it may leave', String);
-  const listHash = /list ([0-9a-f]+)/.exec(refusal)?.[1];
-  expect(listHash, refusal).toBeDefined();
-  return [{ kind: 'zero-tolerance', memberId: (await node.memberId()).toString(16), listHash }];
 }
